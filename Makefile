@@ -1,0 +1,56 @@
+# Every target sets up what it needs: on a fresh clone `make demo` or `make test` is enough.
+# Another interpreter: make PYTHON=python3.12 install
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow lint format bench clean
+
+help:  ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP)  ## Make .venv and install the package with pinned dependencies
+
+# The stamp is written last, so an interrupted installation is taken up again.
+$(STAMP): pyproject.toml constraints.txt
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  command -v $(PYTHON) >/dev/null 2>&1 || { \
+	    echo "error: $(PYTHON) not found: install Python 3.11 or later, or name one, as in make PYTHON=python3.12 install" >&2; \
+	    exit 1; }; \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "error: Bellweight needs Python 3.11 or later, but $(PYTHON) is $$($(PYTHON) -V 2>&1): name a newer one, as in make PYTHON=python3.12 install" >&2; \
+	    exit 1; }; \
+	  $(PYTHON) -m venv $(VENV); }
+	@echo "Installing Bellweight and its pinned dependencies into $(VENV) (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(STAMP)  ## Solve the single queue by every method and print what was found
+	@$(BIN)/bellweight demo
+
+test: $(STAMP)  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
+	$(BIN)/pytest $(ARGS)
+
+test-slow: $(STAMP)  ## Run the slow tests, as before a release
+	$(BIN)/pytest -m slow --timeout=3600 $(ARGS)
+
+lint: $(STAMP)  ## Check style, formatting and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(STAMP)  ## Fix what can be fixed automatically, and format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(STAMP)  ## Measure speed as ratios against a peer in the same run
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean:  ## Remove caches and build products; .venv stays
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks src/*.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

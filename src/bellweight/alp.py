@@ -1,0 +1,414 @@
+"""The approximate linear program, solved by cutting planes and audited in original units.
+
+    max moments' coef   s.t.   rows coef <= cost,   lower <= coef <= upper      (pALP)
+
+An `AlpProgram` holds a small master program that grows by the rows its row source finds violated.
+It stays warm: between solves with other moments, rows, basis and coordinates are kept. Every answer
+is audited on unscaled data. When the audit fails the program is rebuilt in coordinates in which the
+basis just found is orthonormal, which puts the answer's own scale in place of the reference's; when
+that fails too, the status says so.
+
+The largest violation is measured row by row against
+
+    unit + |cost| + (1 - discount) |value|,   unit = (1 - discount) |objective|,
+
+all costs per step, so the test does not depend on the units of the costs.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from bellweight import conditioning, tolerances
+from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
+from bellweight.conditioning import Coordinates
+from bellweight.files import storable
+from bellweight.lp import MasterLp, sharpen
+from bellweight.rows import Separation, TabularRows
+from bellweight.status import SolverError, Status
+
+_UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
+_MAX_ROUNDS = 500
+_MAX_REBUILDS = 4
+_MAX_POOL = 20_000
+_FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
+_CLEAR_GROWTH = 1e-7  # relative growth along a direction that cannot be rounding
+_REACHED = 1e-9  # distance below which the phase-one problem counts as solved
+
+
+@storable
+@dataclass(frozen=True)
+class Audit:
+    """How far an answer is from feasible and optimal, measured on unscaled data.
+
+    `violation` is the largest Bellman violation in cost units and `relative_violation` the same in
+    units of each row's scale; `dual_residual` is the largest relative error of rows' dual =
+    moments; `gap` the relative difference of the two objectives.
+    """
+
+    violation: float
+    relative_violation: float
+    dual_residual: float
+    gap: float
+
+    @property
+    def passed(self) -> bool:
+        """Return whether every measure is within its tolerance."""
+        return (
+            self.relative_violation <= tolerances.FEASIBILITY
+            and self.dual_residual <= tolerances.OPTIMALITY
+            and self.gap <= tolerances.OPTIMALITY
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AlpSolution:
+    """An audited answer of the program.
+
+    `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
+    `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
+    coordinates, with right-hand side `inner_moments`; `dual` (t,) is the basic dual over the tight
+    rows, and `unique` says that no other dual is optimal because the tight rows are independent.
+    """
+
+    status: Status
+    coef: FloatArray
+    objective: float
+    moments: FloatArray
+    tight: IntArray
+    tight_rows: Matrix
+    bound_rows: FloatArray
+    inner_moments: FloatArray
+    dual: FloatArray
+    unique: bool
+    audit: Audit
+    passes: int
+    rounds: int
+    n_rows: int
+    seconds: float
+
+
+def solve_alp(
+    rows: TabularRows, moments: FloatArray, reference: FloatArray | None = None
+) -> AlpSolution:
+    """Solve the program once: `reference` (S,) are weights that tell where the answer matters."""
+    return AlpProgram(rows, reference).solve(moments)
+
+
+class AlpProgram:
+    """The program of one row source, warm from one solve to the next."""
+
+    def __init__(self, rows: TabularRows, reference: FloatArray | None = None) -> None:
+        self.rows = rows
+        self.constant = rows.constant()
+        self._uniform = None if rows.is_sparse else rows.triangle(None)
+        self.kept = (
+            np.arange(rows.n_basis)
+            if self._uniform is None
+            else conditioning.independent_columns(self._uniform)
+        )
+        self._keys = np.zeros(0, dtype=np.int64)
+        self._start(rows.seeds(reference), self._factor(reference))
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
+        return tuple(np.delete(np.array(self.rows.names, dtype=object), self.kept))
+
+    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> AlpSolution:
+        """Return the audited optimum for these moments (K,).
+
+        `reference` (S,) are the weights behind the moments: new coordinates are built around them
+        when the old ones do not fit any more.
+        """
+        began = time.perf_counter()
+        passes = rounds = 0
+        solution: AlpSolution | None = None
+        if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
+            self._start(self._keys, self._factor(reference))
+        for _ in range(_MAX_REBUILDS):
+            attempt = _Attempt(self, moments)
+            try:
+                candidate = attempt.run()
+            except _UnfitError:
+                self._start(self._keys, self._factor(reference))
+                continue
+            finally:
+                passes, rounds = passes + attempt.passes, rounds + attempt.rounds
+            if solution is None or _worse(solution.audit, candidate.audit):
+                solution = candidate
+            if solution.audit.passed:
+                break
+            self._start(self._keys, attempt.basis_factor())
+        if solution is None:
+            raise SolverError(Status.FAILED, "no coordinates were found that suit the moments")
+        status = Status.OPTIMAL if solution.audit.passed else Status.INACCURATE
+        seconds = time.perf_counter() - began
+        return replace(solution, status=status, passes=passes, rounds=rounds, seconds=seconds)
+
+    def contains(self, keys: IntArray) -> BoolArray:
+        """Return which keys are rows of the master program already."""
+        return np.isin(keys, self._keys)
+
+    def add(self, keys: IntArray) -> None:
+        """Add rows to the master program."""
+        raw, cost = self.rows.rows(keys)
+        self.lp.add(self.coordinates.rows(raw), cost)
+        self._keys = np.append(self._keys, keys)
+
+    def trim(self, needed: IntArray) -> None:
+        """Forget rows when there are too many, keeping the needed positions and the newest."""
+        if len(self._keys) > _MAX_POOL:
+            newest = np.arange(len(self._keys) - _MAX_POOL // 2, len(self._keys))
+            wanted = np.union1d(needed[needed >= 0], newest)
+            n = self.n_bounds
+            self.lp.keep(np.concatenate([np.arange(n), wanted + n]))
+            self._keys = self._keys[wanted]
+
+    @property
+    def keys(self) -> IntArray:
+        """Keys of the Bellman rows in the master program; the bound rows stand before them."""
+        return self._keys
+
+    def _start(self, keys: IntArray, factor: FloatArray | None) -> None:
+        """Set up coordinates and an empty master, then load the bounds and the rows of `keys`."""
+        self.coordinates = self._orthonormal(factor)
+        raw, cost = self.rows.rows(keys)
+        self.lp = MasterLp(self.coordinates.rank, _cost_unit(cost))
+        self.bound_rows, self.bound_cost = self._bounds()
+        self.n_bounds = len(self.bound_cost)
+        self.lp.add(self.bound_rows, self.bound_cost)
+        self.lp.add(self.coordinates.rows(raw), cost)
+        self._keys = keys
+
+    def _factor(self, reference: FloatArray | None) -> FloatArray | None:
+        if reference is None or self._uniform is None:
+            return self._uniform
+        return self.rows.triangle(reference)
+
+    def _orthonormal(self, factor: FloatArray | None) -> Coordinates:
+        """Return coordinates orthonormal under the factor (m, K); sparse features stay sparse."""
+        if self._uniform is None or factor is None:
+            return Coordinates(None, self.rows.n_basis)
+        if len(conditioning.independent_columns(factor[:, self.kept])) < len(self.kept):
+            factor = np.vstack([factor, np.sqrt(_UNIFORM_SHARE) * self._uniform])
+        return conditioning.orthonormal(factor, self.kept)
+
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the finite coefficient bounds as rows: coef <= upper and -coef <= -lower."""
+        rows, rank = self.rows, self.coordinates.rank
+        transform = self.coordinates.transform
+        selector = np.eye(rows.n_basis) if transform is None else transform
+        above, below = np.isfinite(rows.upper), np.isfinite(rows.lower)
+        stacked = np.vstack([selector[above], -selector[below]]).reshape(-1, rank)
+        return stacked, np.concatenate([rows.upper[above], -rows.lower[below]])
+
+
+class _UnfitError(Exception):
+    """The coordinates are too far from the answer's scale to decide anything."""
+
+
+class _Attempt:
+    """One run of the cutting-plane loop in fixed coordinates."""
+
+    def __init__(self, program: AlpProgram, moments: FloatArray) -> None:
+        self.program = program
+        self.moments = moments
+        self.inner_moments = program.coordinates.moments(moments)
+        self.passes = 0
+        self.rounds = 0
+        self._basis: tuple[Matrix, FloatArray] = (np.zeros((0, program.rows.n_basis)), np.zeros(0))
+
+    def basis_factor(self) -> FloatArray:
+        """Return the rows (m, K) of the last basis, each divided by the size of its terms."""
+        rows, coef = self._basis
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        terms = np.abs(dense) @ np.abs(coef)
+        return np.asarray(dense / np.where(terms > 0.0, terms, 1.0)[:, None])
+
+    def run(self) -> AlpSolution:
+        program, lp = self.program, self.program.lp
+        lp.set_moments(self.inner_moments)
+        for self.rounds in range(1, _MAX_ROUNDS + 1):
+            answer = lp.solve()
+            if answer.status is Status.UNBOUNDED:
+                self._reach()
+                continue
+            if answer.status is not Status.OPTIMAL:
+                raise SolverError(answer.status)
+            inner, basic, multipliers = self._sharpened(answer.coef, answer.basic)
+            found = self._scan(program.coordinates.coef(inner))
+            fresh = self._violated(inner, found.close[~program.contains(found.close)])
+            program.add(fresh)
+            if len(fresh) == 0:
+                # The nearest other rows are what the next weights are likely to need.
+                program.add(found.close[~program.contains(found.close)])
+                break
+        else:
+            raise SolverError(
+                Status.FAILED, f"no answer after {_MAX_ROUNDS} rounds of row generation"
+            )
+        solution = self._solution(inner, basic, multipliers, found)
+        program.trim(basic - program.n_bounds)
+        return solution
+
+    def _reach(self) -> None:
+        """Add rows until the moments can be reached, or show that no rows ever will."""
+        program = self.program
+        for _ in range(_MAX_ROUNDS):
+            distance, direction = program.lp.direction()
+            if distance <= _REACHED:
+                return
+            coef = program.coordinates.coef(direction)
+            found = program.rows.separate(coef, unit=0.0, homogeneous=True)
+            self.passes += 1
+            fresh = self._violated(direction, found.close, homogeneous=True)
+            fresh = fresh[~program.contains(fresh)]
+            if len(fresh) == 0:
+                if distance <= _CLEAR_GROWTH * np.abs(self.inner_moments).sum():
+                    raise _UnfitError
+                raise SolverError(Status.UNBOUNDED, _ray_text(program.rows.names, coef))
+            program.add(fresh)
+        raise SolverError(Status.FAILED, "the rows that bound the program were not found")
+
+    def _sharpened(
+        self, inner: FloatArray, basic: IntArray
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        rows, cost = self._master_rows(basic)
+        inner, multipliers = sharpen(rows, cost, self.inner_moments, inner)
+        return inner, basic, multipliers
+
+    def _master_rows(self, positions: IntArray) -> tuple[Matrix, FloatArray]:
+        """Return rows of the master, bounds first, in its coordinates."""
+        program = self.program
+        bounds = positions[positions < program.n_bounds]
+        keys = program.keys[positions[positions >= program.n_bounds] - program.n_bounds]
+        raw, cost = program.rows.rows(keys)
+        rows = program.coordinates.rows(raw)
+        if len(bounds) == 0:
+            return rows, cost
+        stack = sparse.vstack if sparse.issparse(rows) else np.vstack
+        return stack([program.bound_rows[bounds], rows]), np.append(
+            program.bound_cost[bounds], cost
+        )
+
+    def _scan(self, coef: FloatArray) -> Separation:
+        self.passes += 1
+        unit = (1.0 - self.program.rows.discount) * abs(float(self.moments @ coef))
+        return self.program.rows.separate(coef, unit)
+
+    def _solution(
+        self, inner: FloatArray, basic: IntArray, multipliers: FloatArray, found: Separation
+    ) -> AlpSolution:
+        program = self.program
+        n_bounds = program.n_bounds
+        in_bounds = basic < n_bounds
+        basic_keys = program.keys[basic[~in_bounds] - n_bounds]
+        tight, tight_rows = self._tight(inner, np.union1d(found.near, basic_keys))
+        dual = np.zeros(len(tight))
+        place = np.searchsorted(tight, basic_keys)
+        member = (place < len(tight)) & (tight[np.minimum(place, len(tight) - 1)] == basic_keys)
+        dual[place[member]] = np.maximum(multipliers[~in_bounds][member], 0.0)
+        at_bound = np.zeros(n_bounds)
+        at_bound[basic[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
+        coef = program.coordinates.coef(inner)
+        self._basis = (program.rows.rows(basic_keys)[0], coef)
+        bound_slack = program.bound_cost - program.bound_rows @ inner
+        active = bound_slack <= 1e-12 * (np.abs(program.bound_cost) + np.abs(inner).max())
+        return AlpSolution(
+            status=Status.OPTIMAL,
+            coef=coef,
+            objective=float(self.moments @ coef),
+            moments=self.moments,
+            tight=tight,
+            tight_rows=tight_rows,
+            bound_rows=program.bound_rows[active],
+            inner_moments=self.inner_moments,
+            dual=dual,
+            unique=bool(np.isin(tight, basic_keys).all()),
+            audit=self._audit(coef, tight, dual, at_bound, found),
+            passes=self.passes,
+            rounds=self.rounds,
+            n_rows=len(program.keys),
+            seconds=0.0,
+        )
+
+    def _violated(
+        self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
+    ) -> IntArray:
+        """Return which candidates are violated beyond rounding."""
+        _, slack = self._slacks(inner, candidates, homogeneous=homogeneous)
+        return candidates[slack < -tolerances.TIGHT]
+
+    def _tight(self, inner: FloatArray, candidates: IntArray) -> tuple[IntArray, Matrix]:
+        """Return which candidates are tight, and their rows."""
+        rows, slack = self._slacks(inner, candidates)
+        tight = np.flatnonzero(slack <= tolerances.TIGHT)
+        return candidates[tight], rows[tight]
+
+    def _slacks(
+        self, inner: FloatArray, keys: IntArray, *, homogeneous: bool = False
+    ) -> tuple[Matrix, FloatArray]:
+        """Return rows and their slacks, relative to the size of the terms, to full precision."""
+        raw, cost = self.program.rows.rows(keys)
+        cost = np.zeros(len(keys)) if homogeneous else cost
+        rows = self.program.coordinates.rows(raw)
+        terms = np.abs(cost) + abs(rows) @ np.abs(inner)
+        return rows, (cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0)
+
+    def _audit(
+        self,
+        coef: FloatArray,
+        keys: IntArray,
+        dual: FloatArray,
+        at_bound: FloatArray,
+        found: Separation,
+    ) -> Audit:
+        rows = self.program.rows
+        used = dual > 0.0
+        raw, cost = rows.rows(keys[used])
+        reached = raw.T @ dual[used]
+        size = abs(raw).T @ dual[used] + np.abs(self.moments)
+        above, below = np.isfinite(rows.upper), np.isfinite(rows.lower)
+        push = np.zeros(rows.n_basis)
+        push[above] += at_bound[: above.sum()]
+        push[below] -= at_bound[above.sum() :]
+        error = np.abs(reached + push - self.moments)
+        objective = float(self.moments @ coef)
+        dual_terms = np.append(cost * dual[used], self.program.bound_cost * at_bound)
+        scale = max(abs(objective), float(np.abs(dual_terms).sum()), np.finfo(float).tiny)
+        return Audit(
+            violation=found.violation,
+            relative_violation=found.relative_violation,
+            dual_residual=float(np.max(error[size > 0.0] / size[size > 0.0], initial=0.0)),
+            gap=abs(objective - float(dual_terms.sum())) / scale,
+        )
+
+
+def _cost_unit(cost: FloatArray) -> float:
+    """Return a typical size of the costs: the median of those that are not zero."""
+    sizes = np.abs(cost[cost != 0.0])
+    return float(np.median(sizes)) if len(sizes) else 1.0
+
+
+def _worse(first: Audit, second: Audit) -> bool:
+    """Return whether the first audit is worse than the second."""
+
+    def size(audit: Audit) -> float:
+        return max(
+            audit.relative_violation / tolerances.FEASIBILITY,
+            audit.dual_residual / tolerances.OPTIMALITY,
+            audit.gap / tolerances.OPTIMALITY,
+        )
+
+    return size(first) > size(second)
+
+
+def _ray_text(names: tuple[str, ...], direction: FloatArray) -> str:
+    leading = np.argsort(-np.abs(direction))[:3]
+    terms = ", ".join(f"{names[k]} ({direction[k]:+.2g})" for k in leading if direction[k] != 0.0)
+    return f"the objective grows without limit along {terms}"

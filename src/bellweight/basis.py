@@ -1,0 +1,264 @@
+"""Basis functions: states in, features out.
+
+A basis maps states (n, d) to features (n, K); the value approximation is `features @ coef`. A basis
+is a settings object; `basis.on(states)` fits it to the states of a model (an `Indicator` learns
+which states there are). Coefficients may carry bounds, given as one number for all or one per
+function.
+
+    Polynomial(3)              1, x, x^2, x^3 in one dimension; all monomials up to degree 3 in more
+    Affine()                   1, x_1, ..., x_d
+    Indicator()                one function per state: the exact linear program
+    Indicator(groups)          one function per group of states: aggregation
+    Custom(fn, names)          whatever the user writes
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bellweight import checks, files
+from bellweight.checks import FloatArray, IntArray, Matrix
+from bellweight.status import BasisError
+
+Bound = float | Sequence[float] | FloatArray | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Basis(ABC):
+    """K functions of the state, with optional bounds on their coefficients."""
+
+    lower: Any = None
+    upper: Any = None
+
+    @abstractmethod
+    def __call__(self, states: FloatArray) -> Matrix:
+        """Map states (n, d) to features (n, K)."""
+
+    @abstractmethod
+    def names(self, dimension: int) -> tuple[str, ...]:
+        """Return the K names of the functions, for states of this dimension."""
+
+    def on(self, states: FloatArray) -> Basis:
+        """Return this basis made ready for a model with these states (S, d)."""
+        return self
+
+    def bounds(self, n_basis: int) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds (K,) on the coefficients, infinite where there is none."""
+        low = _bound(self.lower, "lower", n_basis, -np.inf)
+        high = _bound(self.upper, "upper", n_basis, np.inf)
+        wrong = checks.first_index(low > high)
+        if wrong is not None:
+            k = wrong[0]
+            raise BasisError(f"lower bound {low[k]} of coefficient {k} exceeds its upper {high[k]}")
+        return low, high
+
+
+@files.storable
+@dataclass(frozen=True)
+class Polynomial(Basis):
+    """All monomials of total degree at most `degree`, constant first, graded lexicographic.
+
+    Coefficients belong to the raw monomials, whatever the size of the states.
+    """
+
+    degree: int
+
+    def __post_init__(self) -> None:
+        checks.count(self.degree, "degree", least=0)
+
+    def words(self, dimension: int) -> list[tuple[int, ...]]:
+        """Return the monomials as words of variable indices: x1^2 x3 is (0, 0, 2)."""
+        return [
+            word
+            for total in range(self.degree + 1)
+            for word in combinations_with_replacement(range(dimension), total)
+        ]
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        points = np.asarray(states, dtype=np.float64)
+        words = self.words(points.shape[1])
+        position = {word: k for k, word in enumerate(words)}
+        features = np.empty((len(points), len(words)))
+        features[:, 0] = 1.0
+        for k, word in enumerate(words[1:], start=1):
+            # A word without its last letter is a monomial of lower degree, hence already there.
+            np.multiply(features[:, position[word[:-1]]], points[:, word[-1]], out=features[:, k])
+        return features
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        variables = ["x"] if dimension == 1 else [f"x{i + 1}" for i in range(dimension)]
+        return tuple(_monomial_name(word, variables) for word in self.words(dimension))
+
+
+@files.storable
+@dataclass(frozen=True)
+class Affine(Basis):
+    """The constant and each coordinate of the state."""
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        points = np.asarray(states, dtype=np.float64)
+        return np.column_stack([np.ones(len(points)), points])
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        return Polynomial(1).names(dimension)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Indicator(Basis):
+    """One function per state, or per group of states: 1 in it and 0 elsewhere.
+
+    `groups` gives each state of the model a group, numbered from 0 without gaps. Features are
+    sparse. The functions add up to one, so the constant is in their span.
+    """
+
+    groups: Any = None
+    known_states: FloatArray | None = field(default=None, repr=False)
+
+    def on(self, states: FloatArray) -> Indicator:
+        points = np.unique(states, axis=0)
+        if self.groups is None:
+            if len(points) < len(states):
+                raise BasisError(
+                    f"{len(states)} states have only {len(points)} distinct vectors, expected all "
+                    "to differ: give groups, or distinct state vectors"
+                )
+            groups = np.arange(len(states))
+        else:
+            groups = _groups(self.groups, len(states))
+        return replace(self, groups=groups, known_states=np.ascontiguousarray(states))
+
+    def __call__(self, states: FloatArray) -> sparse.csr_array:
+        if self.known_states is None:
+            raise BasisError(
+                "an Indicator must know the states of its model: call on(states) first"
+            )
+        column = self.groups[self._rows_of(np.asarray(states, dtype=np.float64))]
+        n = len(column)
+        shape = (n, int(self.groups.max()) + 1)
+        return sparse.csr_array((np.ones(n), column, np.arange(n + 1)), shape=shape)
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        if self.known_states is None:
+            raise BasisError(
+                "an Indicator must know the states of its model: call on(states) first"
+            )
+        kind = "group" if len(np.unique(self.groups)) < len(self.groups) else "state"
+        return tuple(f"{kind} {k}" for k in range(int(self.groups.max()) + 1))
+
+    def _rows_of(self, states: FloatArray) -> IntArray:
+        """Return where each given state stands among the known ones."""
+        assert self.known_states is not None
+        known = _as_records(self.known_states)
+        wanted = _as_records(states)
+        order = np.argsort(known)
+        place = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
+        rows = order[place]
+        missing = checks.first_index(known[rows] != wanted)
+        if missing is not None:
+            raise BasisError(
+                f"state {states[missing[0]].tolist()} is not one of the model's states"
+            )
+        return np.asarray(rows, dtype=np.int64)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Custom(Basis):
+    """A basis that the user writes: `fn` maps states (n, d) to features (n, K).
+
+    A model without state vectors passes its state indices as (n, 1). A file keeps the names but not
+    the function.
+    """
+
+    fn: Callable[[FloatArray], Any] | files.Unstored
+    function_names: tuple[str, ...] | None = None
+
+    def __init__(
+        self,
+        fn: Callable[[FloatArray], Any] | files.Unstored,
+        names: Sequence[str] | None = None,
+        *,
+        function_names: Sequence[str] | None = None,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> None:
+        given = names if names is not None else function_names
+        object.__setattr__(self, "fn", fn)
+        object.__setattr__(self, "function_names", None if given is None else tuple(given))
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    def __call__(self, states: FloatArray) -> Matrix:
+        if isinstance(self.fn, files.Unstored):
+            raise BasisError(
+                f"the basis function {self.fn.text} was not stored: build Custom(fn) again"
+            )
+        features = self.fn(states)
+        if sparse.issparse(features):
+            return sparse.csr_array(features, dtype=np.float64)
+        array = np.asarray(features, dtype=np.float64)
+        if array.ndim != 2 or len(array) != len(states):
+            raise BasisError(
+                f"the basis function returned shape {array.shape} for {len(states)} states, "
+                f"expected ({len(states)}, K)"
+            )
+        return array
+
+    def on(self, states: FloatArray) -> Custom:
+        n_basis = int(self(states[:1]).shape[1])
+        names = self.function_names or tuple(f"phi{k + 1}" for k in range(n_basis))
+        if len(names) != n_basis:
+            raise BasisError(f"{len(names)} names for {n_basis} functions: give one name for each")
+        return Custom(self.fn, names, lower=self.lower, upper=self.upper)
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        if self.function_names is None:
+            raise BasisError("a Custom basis without names must see its model: call on(states)")
+        return self.function_names
+
+
+def _bound(value: Bound, name: str, n_basis: int, missing: float) -> FloatArray:
+    if value is None:
+        return np.full(n_basis, missing)
+    array = np.array(value, dtype=np.float64)
+    if array.ndim == 0:
+        return np.full(n_basis, float(array))
+    if array.shape != (n_basis,) or np.isnan(array).any():
+        raise BasisError(
+            f"{name} has shape {array.shape}, expected one number or {n_basis} of them, none NaN"
+        )
+    return array
+
+
+def _groups(groups: Any, n_states: int) -> IntArray:
+    array = np.asarray(groups)
+    if array.shape != (n_states,) or array.dtype.kind not in "iu":
+        raise BasisError(
+            f"groups has shape {array.shape} and type {array.dtype}, expected one whole number for "
+            f"each of the {n_states} states"
+        )
+    numbers = np.unique(array)
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        raise BasisError(f"groups are numbered {numbers[:5].tolist()}..., expected 0, 1, 2, ...")
+    return array.astype(np.int64)
+
+
+def _as_records(states: FloatArray) -> Any:
+    """View the rows of (n, d) as records, so that they can be sorted and compared as units."""
+    rows = np.ascontiguousarray(states + 0.0)  # + 0.0 turns -0.0 into 0.0
+    return rows.view([("", rows.dtype)] * rows.shape[1]).ravel()
+
+
+def _monomial_name(word: tuple[int, ...], variables: list[str]) -> str:
+    if not word:
+        return "1"
+    powers = [(variables[i], word.count(i)) for i in sorted(set(word))]
+    return " ".join(name if power == 1 else f"{name}^{power}" for name, power in powers)

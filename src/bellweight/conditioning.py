@@ -1,0 +1,108 @@
+"""Well-conditioned coordinates for a basis.
+
+Coefficients are computed in coordinates that are orthonormal under a reference distribution and
+reported in the basis as the user wrote it. With T the (K, rank) transform,
+
+    features in coordinates = features T,   coef = T coef in coordinates,
+    moments in coordinates = T' moments.
+
+Only inner products of features matter, so the distribution enters through the K x K triangle of a
+streamed QR factorisation. Dependent columns are dropped by one rule: going from left to right, a
+column is dropped when it lies in the span of the columns kept before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight import tolerances
+from bellweight.checks import FloatArray, IntArray, Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The transform T (K, rank); None is the identity, which keeps sparse features sparse."""
+
+    transform: FloatArray | None
+    n_basis: int
+
+    @property
+    def rank(self) -> int:
+        return self.n_basis if self.transform is None else int(self.transform.shape[1])
+
+    def rows(self, features: Matrix) -> Matrix:
+        """Return features or Bellman rows (n, K) in these coordinates, (n, rank)."""
+        if self.transform is None:
+            return features
+        return np.asarray(features @ self.transform)
+
+    def moments(self, moments: FloatArray) -> FloatArray:
+        """Return moments (K,) in these coordinates, (rank,)."""
+        return moments if self.transform is None else self.transform.T @ moments
+
+    def coef(self, inner: FloatArray) -> FloatArray:
+        """Return coefficients (rank,) in the user's basis, (K,)."""
+        return inner if self.transform is None else self.transform @ inner
+
+    def inner(self, coef: FloatArray) -> FloatArray:
+        """Return the user's coefficients (K,) in these coordinates, (rank,)."""
+        if self.transform is None:
+            return coef
+        return np.asarray(np.linalg.lstsq(self.transform, coef, rcond=None)[0])
+
+
+def triangle(blocks: Iterable[FloatArray], n_columns: int) -> FloatArray:
+    """Return the triangular factor (K, K) of the stacked blocks, reading one block at a time."""
+    factor = np.zeros((n_columns, n_columns))
+    for block in blocks:
+        stacked = np.linalg.qr(np.vstack([factor, block]), mode="r")
+        factor = np.zeros((n_columns, n_columns))
+        factor[: len(stacked)] = stacked
+    return factor
+
+
+def independent_columns(factor: FloatArray) -> IntArray:
+    """Return the columns that are not in the span of the ones kept before them."""
+    kept: list[int] = []
+    directions = np.zeros((factor.shape[0], 0))
+    for k in range(factor.shape[1]):
+        length = float(np.linalg.norm(factor[:, k]))
+        if length == 0.0:
+            continue
+        rest = _outside(factor[:, k] / length, directions)
+        size = float(np.linalg.norm(rest))
+        if size > tolerances.DEPENDENT:
+            kept.append(k)
+            directions = np.column_stack([directions, rest / size])
+    return np.array(kept, dtype=np.int64)
+
+
+def combination(factor: FloatArray, kept: IntArray, target: FloatArray) -> FloatArray | None:
+    """Return coefficients (K,) that make `target` from the kept columns, or None if none do."""
+    lengths = np.linalg.norm(factor[:, kept], axis=0)
+    scaled, *_ = np.linalg.lstsq(factor[:, kept] / lengths, target, rcond=None)
+    error = np.linalg.norm(factor[:, kept] / lengths @ scaled - target)
+    if error > 1e-9 * np.linalg.norm(target):
+        return None
+    coef = np.zeros(factor.shape[1])
+    coef[kept] = scaled / lengths
+    return coef
+
+
+def orthonormal(factor: FloatArray, kept: IntArray) -> Coordinates:
+    """Return coordinates whose kept columns are orthonormal under the factor's inner product."""
+    lengths = np.linalg.norm(factor[:, kept], axis=0)
+    upper = np.linalg.qr(factor[:, kept] / lengths, mode="r")
+    transform = np.zeros((factor.shape[1], len(kept)))
+    transform[kept] = np.linalg.inv(upper) / lengths[:, None]
+    return Coordinates(transform * np.sign(np.diag(upper)), factor.shape[1])
+
+
+def _outside(vector: FloatArray, directions: FloatArray) -> FloatArray:
+    """Return the part of `vector` outside the span of orthonormal directions, to full precision."""
+    for _ in range(2):
+        vector = vector - directions @ (directions.T @ vector)
+    return vector

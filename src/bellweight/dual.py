@@ -1,0 +1,131 @@
+"""The minimum-norm optimal dual (eq. min_norm_dual).
+
+For any optimal coefficients, every optimal dual lives on the rows that are tight there. The paper's
+quadratic program over all rows is therefore a small one over the tight rows B:
+
+    min 1/2 ||lambda||^2   s.t.   B' lambda + G' w = moments,   lambda, w >= 0,
+
+where G holds the coefficient bounds that are active; their multipliers w turn equations into
+inequalities and are not part of the norm. When the tight rows are independent there is nothing to
+choose. Otherwise Clarabel finds the support and the optimality conditions on that support,
+lambda = B y with G y = 0, are solved to full precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import clarabel
+import numpy as np
+from scipy import sparse
+from scipy.linalg import null_space
+
+from bellweight.alp import AlpSolution
+from bellweight.checks import FloatArray, IntArray
+from bellweight.status import SolverError, Status
+
+_SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
+_MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
+_POLISH_STEPS = 30
+_ACCEPTED = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MinimumNormDual:
+    """The dual on its support: row `keys`, positive `values`, relative error of the equations."""
+
+    keys: IntArray
+    values: FloatArray
+    residual: float
+
+
+def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
+    """Return the optimal dual of smallest Euclidean norm."""
+    values = solution.dual if solution.unique else _quadratic(solution)
+    used = values > 0.0
+    return MinimumNormDual(solution.tight[used], values[used], _residual(solution, values))
+
+
+def _quadratic(solution: AlpSolution) -> FloatArray:
+    rows = sparse.csr_array(solution.tight_rows)
+    bounds = sparse.csr_array(solution.bound_rows)
+    scale = max(float(solution.dual.sum()), 1e-300)
+    moments = solution.inner_moments / scale
+    guess = _clarabel(rows, bounds, moments)
+    if rows.shape[1] <= _MAX_POLISHED:
+        polished = _polish(rows.toarray(), bounds.toarray(), moments, guess)
+        if polished is not None:
+            return polished * scale
+    return np.maximum(guess[: rows.shape[0]], 0.0) * scale
+
+
+def _clarabel(rows: sparse.csr_array, bounds: sparse.csr_array, moments: FloatArray) -> FloatArray:
+    n_rows, n_bounds = rows.shape[0], bounds.shape[0]
+    n = n_rows + n_bounds
+    quadratic = sparse.diags(np.r_[np.ones(n_rows), np.zeros(n_bounds)], format="csc")
+    equations = sparse.vstack([rows, bounds]).T
+    constraints = sparse.vstack([equations, -sparse.identity(n)], format="csc")
+    right = np.r_[moments, np.zeros(n)]
+    cones = [clarabel.ZeroConeT(len(moments)), clarabel.NonnegativeConeT(n)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(quadratic),
+        np.zeros(n),
+        sparse.csc_matrix(constraints),
+        right,
+        cones,
+        settings,
+    )
+    answer = solver.solve()
+    found = np.array(answer.x)
+    if not np.isfinite(found).all() or str(answer.status) in ("PrimalInfeasible", "DualInfeasible"):
+        raise SolverError(Status.FAILED, f"the minimum-norm program ended as {answer.status}")
+    return found
+
+
+def _polish(
+    rows: FloatArray, bounds: FloatArray, moments: FloatArray, guess: FloatArray
+) -> FloatArray | None:
+    """Solve the optimality conditions on the guessed support, correcting the support as needed."""
+    n_rows = len(rows)
+    support = guess[:n_rows] > _SUPPORT * np.max(guess[:n_rows])
+    pushed = guess[n_rows:] > _SUPPORT * max(float(np.max(guess[n_rows:], initial=0.0)), 1e-300)
+    for _ in range(_POLISH_STEPS):
+        level, push = _conditions(rows[support], bounds[pushed], moments)
+        wanted = rows @ level
+        edge = 1e-11 * float(np.abs(wanted).max())
+        next_support = wanted > edge
+        next_pushed = pushed.copy()
+        next_pushed[pushed] = push >= 0.0
+        next_pushed |= bounds @ level > edge
+        if np.array_equal(next_support, support) and np.array_equal(next_pushed, pushed):
+            values = np.where(support, wanted, 0.0)
+            error = rows.T @ values + bounds[pushed].T @ push - moments
+            return values if np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
+        support, pushed = next_support, next_pushed
+    return None
+
+
+def _conditions(
+    rows: FloatArray, bounds: FloatArray, moments: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return y and w with rows' (rows y) + bounds' w = moments and bounds y = 0."""
+    free = null_space(bounds) if len(bounds) else np.eye(rows.shape[1])
+    seen = rows @ free
+    # The least-squares solver returns the solution of smallest norm, which is the one wanted.
+    values = np.linalg.lstsq(seen.T, free.T @ moments, rcond=1e-14)[0]
+    level = free @ np.linalg.lstsq(seen, values, rcond=1e-14)[0]
+    push = np.linalg.lstsq(bounds.T, moments - rows.T @ values, rcond=None)[0]
+    return level, push
+
+
+def _residual(solution: AlpSolution, values: FloatArray) -> float:
+    """Return the largest error of the equations, apart from what active bounds may take up."""
+    error = solution.tight_rows.T @ values - solution.inner_moments
+    if len(solution.bound_rows):
+        push = np.linalg.lstsq(solution.bound_rows.T, -error, rcond=None)[0]
+        error = error + solution.bound_rows.T @ push
+    size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
+    return float(np.max(np.abs(error) / np.where(size > 0.0, size, 1.0)))

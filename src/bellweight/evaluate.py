@@ -1,0 +1,194 @@
+"""What a policy costs, by simulation: every estimate carries its error.
+
+A cost over `horizon` steps leaves out a tail. On a tabular model the tail is computed, not guessed:
+discount^horizon times the expected value of the state reached then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from bellweight import checks, files
+from bellweight.checks import FloatArray
+from bellweight.models import TabularModel
+from bellweight.occupancy import policy_chain
+from bellweight.policy import Policy
+from bellweight.simulate import TabularRollout, episode_costs
+from bellweight.status import ArgumentError
+
+CONFIDENCE = 0.95
+_FIRST_EPISODES = 4_096
+_MOST_EPISODES = 100_000_000
+_TAIL_SHARE = 1e-3
+
+
+@files.storable
+@dataclass(frozen=True)
+class Evaluation:
+    """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
+
+    `tail_bound` bounds the expected discounted cost after the horizon; it is None when none is
+    known, and `tail_reason` then says why.
+    """
+
+    mean: float
+    half_width: float
+    episodes: int
+    horizon: int
+    tail_bound: float | None
+    seed: int
+    tail_reason: str = ""
+
+    def __str__(self) -> str:
+        tail = f"tail at most {self.tail_bound:.4g}" if self.tail_bound is not None else (
+            f"tail unknown: {self.tail_reason}"
+        )  # fmt: skip
+        return (
+            f"{self.mean:,.4f} +- {self.half_width:,.4f} "
+            f"({self.episodes:,} episodes of {self.horizon} steps, seed {self.seed}; {tail})"
+        )
+
+
+@files.storable
+@dataclass(frozen=True)
+class Difference:
+    """A mean paired difference in cost with its 95 % half-width; negative is better."""
+
+    mean: float
+    half_width: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Return whether the interval excludes zero."""
+        return abs(self.mean) > self.half_width
+
+
+@files.storable
+@dataclass(frozen=True)
+class Comparison:
+    """Evaluations on the same random numbers, and paired differences to the baseline."""
+
+    evaluations: Mapping[str, Evaluation]
+    differences: Mapping[str, Difference]
+    baseline: str
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.evaluations)
+        lines = [f"{'policy':{width}}  {'cost':>24}  {'minus ' + self.baseline:>24}"]
+        for name, found in self.evaluations.items():
+            gap = self.differences[name]
+            cost = f"{found.mean:,.3f} +- {found.half_width:,.3f}"
+            paired = "" if name == self.baseline else f"{gap.mean:+,.3f} +- {gap.half_width:,.3f}"
+            lines.append(f"{name:{width}}  {cost:>24}  {paired:>24}".rstrip())
+        return "\n".join(lines)
+
+
+def evaluate(
+    model: TabularModel,
+    policy: Policy,
+    episodes: int | None = None,
+    *,
+    half_width: float | None = None,
+    horizon: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Evaluation:
+    """Return the simulated discounted cost of a policy from the model's initial distribution.
+
+    Give either `episodes` or the `half_width` to reach. The default horizon is the first at which
+    discount^horizon falls below 0.001.
+    """
+    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    rollout = TabularRollout.of(model, policy)
+    if half_width is None:
+        n = checks.count(10_000 if episodes is None else episodes, "episodes", least=2)
+        costs = episode_costs(rollout, 0, n, steps, seed, jobs)
+    elif episodes is not None:
+        raise ArgumentError("give episodes or half_width, not both")
+    else:
+        target = checks.positive(half_width, "half_width")
+        costs = _until(rollout, target, steps, seed, jobs)
+    return _evaluation(costs, steps, seed, _tail(model, policy, steps))
+
+
+def compare(
+    model: TabularModel,
+    policies: Mapping[str, Policy],
+    episodes: int = 10_000,
+    *,
+    baseline: str | None = None,
+    horizon: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Comparison:
+    """Evaluate policies on the same random numbers; `baseline` is the first by default."""
+    if not policies:
+        raise ArgumentError("policies is empty, expected at least one name with its policy")
+    reference = next(iter(policies)) if baseline is None else baseline
+    if reference not in policies:
+        raise ArgumentError(f"baseline is {reference!r}, expected one of {list(policies)}")
+    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    n = checks.count(episodes, "episodes", least=2)
+    costs = {
+        name: episode_costs(TabularRollout.of(model, policy), 0, n, steps, seed, jobs)
+        for name, policy in policies.items()
+    }
+    return Comparison(
+        evaluations={
+            name: _evaluation(costs[name], steps, seed, _tail(model, policy, steps))
+            for name, policy in policies.items()
+        },
+        differences={
+            name: Difference(*mean_and_half_width(costs[name] - costs[reference]))
+            for name in policies
+        },
+        baseline=reference,
+    )
+
+
+def default_horizon(discount: float) -> int:
+    """Return the first horizon at which discount^horizon is below 0.001."""
+    steps = max(1, int(np.ceil(np.log(_TAIL_SHARE) / np.log(discount))))
+    return steps if discount**steps < _TAIL_SHARE else steps + 1
+
+
+def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
+    """Return the mean of a sample and its 95 % half-width (Student's t)."""
+    quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, len(sample) - 1))
+    return float(sample.mean()), quantile * float(sample.std(ddof=1)) / np.sqrt(len(sample))
+
+
+def _until(
+    rollout: TabularRollout, target: float, horizon: int, seed: int, jobs: int | None
+) -> FloatArray:
+    """Simulate until the half-width is at most the target, adding what seems to be missing."""
+    costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs)
+    while (width := mean_and_half_width(costs)[1]) > target:
+        wanted = int(1.05 * len(costs) * (width / target) ** 2) + 1
+        if wanted > _MOST_EPISODES:
+            raise ArgumentError(
+                f"half_width {target:g} needs about {wanted:.2g} episodes, more than "
+                f"{_MOST_EPISODES:.0e}: ask for a wider interval"
+            )
+        more = episode_costs(rollout, len(costs), wanted, horizon, seed, jobs)
+        costs = np.concatenate([costs, more])
+    return costs
+
+
+def _evaluation(costs: FloatArray, horizon: int, seed: int, tail: float) -> Evaluation:
+    mean, width = mean_and_half_width(costs)
+    return Evaluation(mean, width, len(costs), horizon, tail, seed)
+
+
+def _tail(model: TabularModel, policy: Policy, horizon: int) -> float:
+    """Return the cost after the horizon: |discount^horizon E[value of the state reached]|."""
+    chain, cost = policy_chain(model, policy)
+    values: Any = chain.values(cost)
+    for _ in range(horizon):
+        values = model.discount * (chain.transition @ values)
+    return abs(float(model.initial @ values))

@@ -1,0 +1,178 @@
+"""Files that users exchange: written whole or not at all, read without executing anything.
+
+A stored object is a tree of registered frozen dataclasses. The tree is kept as JSON text and its
+arrays as plain arrays, all in one `.npz`; nothing is pickled, and only registered classes are made
+on reading. What cannot be stored (a user's function) comes back as an `Unstored` note.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.status import FileError, Status
+
+FORMAT = 1
+"""Version of the file layout; a reader refuses a newer one."""
+
+UNSTORED = {"stored": False}
+"""Metadata of a dataclass field that is left out of files."""
+
+_HEADER = "bellweight"
+_Class = TypeVar("_Class", bound=type)
+_registry: dict[str, type] = {}
+
+
+def storable(cls: _Class) -> _Class:
+    """Register a dataclass so that files may contain it."""
+    _registry[cls.__name__] = cls
+    return cls
+
+
+@storable
+@dataclasses.dataclass(frozen=True)
+class Unstored:
+    """What stands in a loaded object where the saved one had something that files cannot hold."""
+
+    text: str
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> Path:
+    """Write a file through a temporary neighbour, so that `path` is complete or untouched."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as problem:
+        raise FileError(f"cannot write {target}: {problem.strerror}: check the folder") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except OSError as problem:
+        raise FileError(f"cannot write {target}: {problem.strerror or problem}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def write_json(path: str | os.PathLike[str], document: Any) -> Path:
+    """Write a JSON document whole or not at all."""
+    text = json.dumps(document, indent=2, allow_nan=True) + "\n"
+    return write_whole(path, lambda stream: _write_text(stream, text))
+
+
+def save(path: str | os.PathLike[str], thing: Any) -> Path:
+    """Store a registered object in an `.npz` file."""
+    arrays: dict[str, Any] = {}
+    tree = _encode(thing, arrays)
+    arrays[_HEADER] = np.array(json.dumps({"format": FORMAT, "content": tree}))
+    return write_whole(path, lambda stream: np.savez_compressed(stream, **arrays))
+
+
+def load(path: str | os.PathLike[str], kind: type) -> Any:
+    """Read back an object of class `kind`, or say why the file does not hold one."""
+    source = Path(path)
+    try:
+        with np.load(source, allow_pickle=False) as archive:
+            if _HEADER not in archive:
+                raise FileError(
+                    f"{source} is not a Bellweight file: it was saved by something else"
+                )
+            header = json.loads(str(archive[_HEADER]))
+            _check_header(source, header, kind)
+            return _decode(header["content"], archive)
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"{source} does not exist: check the path") from None
+    except OSError as problem:
+        raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
+        raise FileError(
+            f"{source} is damaged or not a Bellweight file ({problem}): save it again"
+        ) from None
+
+
+def _check_header(source: Path, header: dict[str, Any], kind: type) -> None:
+    version = header["format"]
+    if version > FORMAT:
+        raise FileError(
+            f"{source} has file format {version}, this version reads up to {FORMAT}: "
+            "update Bellweight"
+        )
+    found = header["content"].get("type")
+    if found != kind.__name__:
+        raise FileError(f"{source} holds a {found}, expected a {kind.__name__}: pick another file")
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Status):
+        return {"status": value.name}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biufU":
+            raise FileError(f"an array of type {value.dtype} cannot be stored: convert it first")
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if sparse.issparse(value):
+        parts = [value.data, value.indices, value.indptr]
+        return {"csr": [_encode(part, arrays) for part in parts], "shape": list(value.shape)}
+    if isinstance(value, tuple | list):
+        return {"tuple": [_encode(item, arrays) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
+    if dataclasses.is_dataclass(value) and _registry.get(type(value).__name__) is type(value):
+        stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
+        fields = {f.name: _encode(getattr(value, f.name), arrays) for f in stored}
+        return {"type": type(value).__name__, "fields": fields}
+    return _encode(Unstored(_describe(value)), arrays)
+
+
+def _decode(node: Any, archive: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if "status" in node:
+        return Status[node["status"]]
+    if "array" in node:
+        array = archive[node["array"]]
+        array.setflags(write=False)
+        return array
+    if "csr" in node:
+        data, indices, indptr = (_decode(part, archive) for part in node["csr"])
+        return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
+    if "tuple" in node:
+        return tuple(_decode(item, archive) for item in node["tuple"])
+    if "dict" in node:
+        return {key: _decode(item, archive) for key, item in node["dict"].items()}
+    cls = _registry[node["type"]]
+    return cls(**{name: _decode(item, archive) for name, item in node["fields"].items()})
+
+
+def _describe(value: Any) -> str:
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
+def _write_text(stream: BinaryIO, text: str) -> None:
+    stream.write(text.encode())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,5 @@
+"""What a Markov decision process is: the model classes."""
+
+from bellweight.models.tabular import TabularModel
+
+__all__ = ["TabularModel"]

@@ -1,0 +1,317 @@
+"""A Markov decision process whose states can be enumerated.
+
+States are 0, ..., S - 1. A *pair* is a state with one of its admissible actions; pairs are sorted
+by state, then action, so that the pairs of state x are `pair_start[x]:pair_start[x + 1]`. Costs and
+transitions have one entry or one sparse row per pair:
+
+    cost (N,)    transition (N, S) CSR    pair_state (N,)    pair_action (N,)
+
+Costs are minimised. A reward model is given with `sense="max"`: its rewards are negated here, at
+the border, and every value that Bellweight reports is then a cost, minus the reward.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+
+from bellweight import checks, files
+from bellweight.checks import FloatArray, IntArray
+from bellweight.status import ModelError
+
+Sense = Literal["min", "max"]
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class TabularModel:
+    """Sorted state-action pairs with sparse transitions: see `from_pairs` and `from_arrays`.
+
+    Fields are validated on construction and read-only afterwards. `cost` is always a cost.
+    """
+
+    cost: FloatArray
+    transition: sparse.csr_array
+    pair_state: IntArray
+    pair_action: IntArray
+    discount: float
+    initial: FloatArray
+    state_vectors: FloatArray | None = None
+    state_labels: tuple[str, ...] | None = None
+    action_labels: tuple[str, ...] | None = None
+    sense: str = "min"
+    name: str = "tabular model"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        transition = _sparse_rows(self.transition, "transition")
+        n_pairs, n_states = transition.shape
+        if n_states == 0 or n_pairs == 0:
+            raise ModelError(
+                f"the model is empty: transition has shape {transition.shape}, expected at least "
+                "one state with one action"
+            )
+        put(
+            self, "pair_state", checks.index_array(self.pair_state, "pair_state", n_pairs, n_states)
+        )
+        put(self, "pair_action", checks.index_array(self.pair_action, "pair_action", n_pairs))
+        put(self, "state_labels", _labels(self.state_labels, "state_labels", n_states))
+        put(self, "action_labels", _labels(self.action_labels, "action_labels", self.n_actions))
+        self._check_order(n_states)
+        put(self, "cost", self._checked_cost(n_pairs))
+        checks.transition_rows(transition, lambda row: f"row {row} ({self.pair_name(row)})")
+        put(self, "transition", transition)
+        put(self, "discount", checks.discount_factor(self.discount))
+        initial = checks.distribution(self.initial, "initial", n_states, self.state_name)
+        put(self, "initial", initial)
+        checks.one_of(self.sense, "sense", ("min", "max"))
+        if self.state_vectors is not None:
+            vectors = np.asarray(self.state_vectors)
+            vectors = vectors[:, None] if vectors.ndim == 1 else vectors
+            put(self, "state_vectors", checks.float_array(vectors, "state_vectors", (n_states, -1)))
+
+    @classmethod
+    def from_pairs(
+        cls,
+        cost: Any,
+        transition: Any,
+        pair_state: Any,
+        pair_action: Any,
+        discount: float,
+        initial: Any,
+        *,
+        sense: Sense = "min",
+        state_vectors: Any = None,
+        state_labels: Sequence[str] | None = None,
+        action_labels: Sequence[str] | None = None,
+        name: str = "tabular model",
+    ) -> Self:
+        """Build a model from one cost and one transition row per admissible pair.
+
+        `transition` is (N, S), dense or any SciPy sparse format. Pairs are sorted by state, then
+        action, without repetition, and every state has at least one. With `sense="max"`, `cost`
+        holds rewards.
+        """
+        checks.one_of(sense, "sense", ("min", "max"))
+        given = checks.float_array(cost, "cost", (-1,), finite=False)
+        return cls(
+            cost=-given if sense == "max" else given,
+            transition=transition,
+            pair_state=pair_state,
+            pair_action=pair_action,
+            discount=discount,
+            initial=initial,
+            state_vectors=state_vectors,
+            state_labels=None if state_labels is None else tuple(state_labels),
+            action_labels=None if action_labels is None else tuple(action_labels),
+            sense=sense,
+            name=name,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        cost: Any,
+        transition: Any,
+        discount: float,
+        initial: Any,
+        admissible: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Build a model from cost (S, A) and transition (A, S, S), or A sparse (S, S) matrices.
+
+        `admissible` (S, A) says which actions exist in which state; costs and transitions of the
+        others are not looked at. `options` are those of `from_pairs`.
+        """
+        costs = np.array(cost, dtype=np.float64)
+        if costs.ndim != 2:
+            raise ModelError(f"cost has shape {costs.shape}, expected (states, actions)")
+        n_states, n_actions = costs.shape
+        if n_states == 0 or n_actions == 0:
+            raise ModelError(f"the model is empty: cost has shape {costs.shape}")
+        allowed = _admissible(admissible, n_states, n_actions)
+        matrices = list(transition)
+        if len(matrices) != n_actions:
+            raise ModelError(
+                f"transition has {len(matrices)} matrices, expected one per action ({n_actions})"
+            )
+        pair_state, pair_action = np.nonzero(allowed)
+        blocks = []
+        for action, matrix in enumerate(matrices):
+            rows = _sparse_rows(matrix, f"transition[{action}]")
+            if rows.shape != (n_states, n_states):
+                raise ModelError(
+                    f"transition[{action}] has shape {rows.shape}, expected "
+                    f"({n_states}, {n_states})"
+                )
+            blocks.append(rows[pair_state[pair_action == action]])
+        stacked = sparse.vstack(blocks, format="csr")
+        # The blocks stand action by action; a stable sort by state puts the pairs in order.
+        by_action = np.argsort(pair_action, kind="stable")
+        order = np.empty_like(by_action)
+        order[by_action] = np.arange(len(by_action))
+        return cls.from_pairs(
+            costs[pair_state, pair_action],
+            stacked[order],
+            pair_state,
+            pair_action,
+            discount,
+            initial,
+            **options,
+        )
+
+    @property
+    def n_states(self) -> int:
+        """Number of states, S."""
+        return int(self.transition.shape[1])
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of admissible state-action pairs, N."""
+        return len(self.pair_state)
+
+    @cached_property
+    def n_actions(self) -> int:
+        """Length of the action list: the largest action index plus one."""
+        return int(self.pair_action.max()) + 1
+
+    @cached_property
+    def pair_start(self) -> IntArray:
+        """Offsets (S + 1,): the pairs of state x are pair_start[x]:pair_start[x + 1]."""
+        return np.searchsorted(self.pair_state, np.arange(self.n_states + 1)).astype(np.int64)
+
+    @cached_property
+    def states(self) -> FloatArray:
+        """State vectors (S, d), or the state indices (S, 1) when the model has no vectors."""
+        if self.state_vectors is not None:
+            return self.state_vectors
+        return np.arange(self.n_states, dtype=np.float64)[:, None]
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of everything that decides an answer: not of names and labels."""
+        parts = (self.cost, self.transition.data, self.transition.indices.astype(np.int64),
+                 self.transition.indptr.astype(np.int64), self.pair_state, self.pair_action,
+                 np.array([self.discount]), self.initial, self.states)  # fmt: skip
+        hasher = hashlib.sha256()
+        for part in parts:
+            hasher.update(str(part.shape).encode())
+            hasher.update(np.ascontiguousarray(part).tobytes())
+        return hasher.hexdigest()
+
+    def label(self, action: int) -> str:
+        """Return the name of an action."""
+        return self.action_labels[action] if self.action_labels else str(action)
+
+    def state_name(self, state: int) -> str:
+        """Return the name of a state, for messages and tables."""
+        return f"state {state}" + (f" ({self.state_labels[state]})" if self.state_labels else "")
+
+    def pair_name(self, pair: int) -> str:
+        """Return the name of a pair, for messages."""
+        action = int(self.pair_action[pair])
+        named = f" ({self.action_labels[action]})" if self.action_labels else ""
+        return f"{self.state_name(int(self.pair_state[pair]))}, action {action}{named}"
+
+    def actions(self, state: int) -> IntArray:
+        """Return the admissible actions of a state."""
+        return self.pair_action[self.pair_start[state] : self.pair_start[state + 1]]
+
+    def check_state(self, state: Any) -> int:
+        """Return a state index, or say why it is not one."""
+        if isinstance(state, bool) or not isinstance(state, int | np.integer):
+            raise ModelError(f"state is {state!r}, expected an index from 0 to {self.n_states - 1}")
+        if not 0 <= state < self.n_states:
+            raise ModelError(f"state {state} does not exist: expected 0 to {self.n_states - 1}")
+        return int(state)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to an `.npz` file, whole or not at all."""
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model written by `save`."""
+        model: Self = files.load(path, cls)
+        return model
+
+    def __repr__(self) -> str:
+        return (
+            f"TabularModel({self.name!r}: {self.n_states} states, {self.n_pairs} pairs, "
+            f"{self.transition.nnz} transitions, discount {self.discount:g})"
+        )
+
+    def _check_order(self, n_states: int) -> None:
+        state, action = self.pair_state, self.pair_action
+        later = (state[1:] > state[:-1]) | ((state[1:] == state[:-1]) & (action[1:] > action[:-1]))
+        wrong = checks.first_index(~later)
+        if wrong is not None:
+            row = wrong[0] + 1
+            same = state[row] == state[row - 1] and action[row] == action[row - 1]
+            problem = "repeats the pair before it" if same else "comes after a larger pair"
+            raise ModelError(
+                f"pair {row} ({self.pair_name(row)}) {problem}: sort the pairs by state, then "
+                "action, and keep each once"
+            )
+        counts = np.bincount(state, minlength=n_states)
+        empty = checks.first_index(counts == 0)
+        if empty is not None:
+            raise ModelError(
+                f"{self.state_name(empty[0])} has no action, expected at least one: add a pair "
+                "(a do-nothing action if need be)"
+            )
+
+    def _checked_cost(self, n_pairs: int) -> FloatArray:
+        cost = checks.float_array(self.cost, "cost", (n_pairs,), finite=False)
+        bad = checks.first_index(~np.isfinite(cost))
+        if bad is not None:
+            raise ModelError(
+                f"cost of {self.pair_name(bad[0])} is {cost[bad]}, expected a finite number: "
+                "leave the pair out if the action is not admissible"
+            )
+        return cost
+
+
+def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
+    """Return a float CSR copy with sorted, summed, non-zero entries."""
+    if not sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+            raise ModelError(
+                f"{name} has shape {matrix.shape} and type {matrix.dtype}, expected a matrix of "
+                "numbers with one row per pair and one column per state"
+            )
+    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def _labels(labels: Any, name: str, length: int) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, str) or len(labels) < length:
+        raise ModelError(f"{name} has {len(labels)} entries, expected {length}: one label for each")
+    return tuple(str(label) for label in labels)
+
+
+def _admissible(mask: Any, n_states: int, n_actions: int) -> checks.BoolArray:
+    if mask is None:
+        return np.ones((n_states, n_actions), dtype=np.bool_)
+    allowed = np.asarray(mask)
+    if allowed.shape != (n_states, n_actions) or allowed.dtype != np.bool_:
+        raise ModelError(
+            f"admissible has shape {allowed.shape} and type {allowed.dtype}, expected booleans of "
+            f"shape ({n_states}, {n_actions})"
+        )
+    empty = checks.first_index(np.asarray(~allowed.any(axis=1)))
+    if empty is not None:
+        raise ModelError(f"state {empty[0]} has no admissible action, expected at least one")
+    return allowed

@@ -1,0 +1,284 @@
+"""Policies: which action, with what probability, in which state.
+
+On a tabular model a policy is a vector of probabilities over the sorted state-action pairs
+(`probabilities(model)`, vectorised); `action(state)` draws or looks up one action. A policy is a
+settings object until `on(model)` binds it to its model. Acting in a state where a policy is
+randomised needs a NumPy Generator: randomness is always the caller's.
+
+Ties among greedy actions are decided, not left to rounding: more dual mass first, then the lowest
+action.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from bellweight import checks, files, tolerances
+from bellweight.basis import Basis
+from bellweight.checks import FloatArray, IntArray
+from bellweight.models import TabularModel
+from bellweight.rows import TabularRows
+from bellweight.status import PolicyError
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Where a dual has mass: `states` and `actions` (n,), their `values`, and the row keys."""
+
+    states: IntArray
+    actions: IntArray
+    values: FloatArray
+
+    def over_pairs(self, model: TabularModel) -> FloatArray:
+        """Return the dual as an array (N,) over the pairs of a tabular model."""
+        dual = np.zeros(model.n_pairs)
+        key = model.pair_state * np.int64(model.n_actions) + model.pair_action
+        wanted = self.states * np.int64(model.n_actions) + self.actions
+        place = np.searchsorted(key, wanted)
+        if (place >= model.n_pairs).any() or not np.array_equal(key[place], wanted):
+            raise PolicyError("the dual has mass on pairs that the model lacks: use its own model")
+        dual[place] = self.values
+        return dual
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy(ABC):
+    """A stationary policy, possibly randomised, possibly not yet bound to a model."""
+
+    model: TabularModel | None = field(
+        default=None, repr=False, compare=False, metadata=files.UNSTORED
+    )
+
+    @abstractmethod
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        """Return the probability (N,) of each pair's action in its state."""
+
+    def on(self, model: TabularModel) -> Self:
+        """Return this policy bound to a model, ready to act."""
+        return replace(self, model=model)
+
+    def action(self, state: int, rng: np.random.Generator | None = None) -> int:
+        """Return an action index for a state; `rng` is needed where the policy is randomised."""
+        model = self._bound_model()
+        state = model.check_state(state)
+        chances = self._table[model.pair_start[state] : model.pair_start[state + 1]]
+        best = int(np.argmax(chances))
+        if chances[best] < 1.0 - tolerances.PROBABILITY:
+            if rng is None:
+                raise PolicyError(
+                    f"{type(self).__name__} chooses at random in {model.state_name(state)}: pass a "
+                    "numpy Generator, action(state, np.random.default_rng(seed))"
+                )
+            best = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum()))
+        return int(model.actions(state)[best])
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        return checked_probabilities(self._bound_model(), self)
+
+    def _bound_model(self) -> TabularModel:
+        if self.model is None:
+            raise PolicyError(
+                f"{type(self).__name__} needs its model to act: call policy.on(model).action(state)"
+            )
+        return self.model
+
+
+@files.storable
+@dataclass(frozen=True)
+class Uniform(Policy):
+    """Every admissible action with the same probability."""
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        counts = np.diff(model.pair_start)
+        return np.repeat(1.0 / counts, counts)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Table(Policy):
+    """A policy given as numbers.
+
+    `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).
+    """
+
+    entries: Any
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        entries = np.asarray(self.entries)
+        if entries.ndim == 1 and entries.dtype.kind in "iu":
+            return actions_to_probabilities(model, entries.astype(np.int64))
+        shape = (model.n_states, model.n_actions)
+        matrix = checks.float_array(entries, "policy table", shape, PolicyError)
+        chances = matrix[model.pair_state, model.pair_action]
+        stray = checks.first_index(np.abs(matrix.sum(axis=1) - _by_state(model, chances)) > 1e-12)
+        if stray is not None:
+            raise PolicyError(
+                f"the policy table gives probability to an inadmissible action in "
+                f"{model.state_name(stray[0])}: set it to zero"
+            )
+        return chances
+
+    def action(self, state: int, rng: np.random.Generator | None = None) -> int:
+        entries = np.asarray(self.entries)
+        if self.model is None and entries.ndim == 1:
+            return int(entries[state])
+        return super().action(state, rng)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Greedy(Policy):
+    """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
+
+    `dual` decides ties. `actions` (S,) is the finished table, kept so that a loaded policy can act
+    without its model.
+    """
+
+    basis: Basis
+    coef: FloatArray
+    dual: Support | None = None
+    actions: IntArray | None = None
+
+    @classmethod
+    def from_values(
+        cls, rows: TabularRows, coef: FloatArray, dual: Support | None = None
+    ) -> Greedy:
+        """Return the greedy policy of coefficients, tabulated."""
+        model = rows.model
+        mass = None if dual is None else dual.over_pairs(model)
+        actions = greedy_actions(model, rows.values(coef), mass)
+        return cls(basis=rows.basis, coef=coef, dual=dual, actions=actions, model=model)
+
+    def on(self, model: TabularModel) -> Greedy:
+        rows = TabularRows(model, self.basis)
+        return Greedy.from_values(rows, self.coef, self.dual)
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        known = self.actions is not None and self.model in (None, model)
+        actions = self.actions if known else self.on(model).actions
+        assert actions is not None
+        return actions_to_probabilities(model, actions)
+
+    def action(self, state: int, rng: np.random.Generator | None = None) -> int:
+        if self.actions is None:
+            return super().action(state, rng)
+        if not 0 <= state < len(self.actions):
+            raise PolicyError(
+                f"state {state} does not exist: expected 0 to {len(self.actions) - 1}"
+            )
+        return int(self.actions[state])
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class DualPolicy(Policy):
+    """The normalised dual (eq. dual_fluid_policy); `elsewhere` acts in states without dual mass."""
+
+    dual: Support
+    elsewhere: Policy = field(default_factory=Uniform)
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        dual = self.dual.over_pairs(model)
+        mass = _by_state(model, dual)[model.pair_state]
+        other = self.elsewhere.probabilities(model)
+        return np.where(mass > 0.0, dual / np.where(mass > 0.0, mass, 1.0), other)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class DualSoftmax(Policy):
+    """The target-guided softmax of the dual (eq. target_guided_softmax_policy).
+
+    With m the dual mass of a state, the policy is the softmax of the state's duals at `temperature`
+    with share m / (m + smoothing_mass), and the target with the rest.
+    """
+
+    dual: Support
+    target: Policy
+    temperature: float
+    smoothing_mass: float
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        target = self.target.probabilities(model)
+        dual = self.dual.over_pairs(model)
+        # Only states with dual mass differ from the target.
+        touched = np.isin(model.pair_state, self.dual.states)
+        state = model.pair_state[touched]
+        part = dual[touched]
+        highest = np.full(model.n_states, -np.inf)
+        np.maximum.at(highest, state, part)
+        # Subtracting the largest exponent of the state keeps the exponentials from overflowing.
+        weight = np.exp((part - highest[state]) / self.temperature)
+        total = np.bincount(state, weights=weight, minlength=model.n_states)
+        mass = np.bincount(state, weights=part, minlength=model.n_states)[state]
+        share = mass / (mass + self.smoothing_mass)
+        mixed = np.array(target)
+        mixed[touched] = share * weight / total[state] + (1.0 - share) * target[touched]
+        return mixed
+
+
+def greedy_actions(
+    model: TabularModel, values: FloatArray, dual: FloatArray | None = None
+) -> IntArray:
+    """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action."""
+    quality = model.cost + model.discount * (model.transition @ values)
+    best = np.minimum.reduceat(quality, model.pair_start[:-1])
+    edge = tolerances.TIE * (np.abs(best) + np.abs(values))
+    tied = quality <= (best + edge)[model.pair_state]
+    # Tied pairs rank by dual mass, above every pair that does not tie.
+    order = np.where(tied, 1.0 + (0.0 if dual is None else dual), 0.0)
+    top = np.maximum.reduceat(order, model.pair_start[:-1])
+    chosen = np.flatnonzero(order == top[model.pair_state])
+    first = np.searchsorted(model.pair_state[chosen], np.arange(model.n_states))
+    return model.pair_action[chosen[first]]
+
+
+def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArray:
+    """Return a deterministic policy, one action per state, as probabilities over pairs."""
+    if actions.shape != (model.n_states,):
+        raise PolicyError(
+            f"the policy has {actions.shape} actions, expected one for each of the "
+            f"{model.n_states} states"
+        )
+    chosen = (model.pair_action == actions[model.pair_state]).astype(np.float64)
+    missing = checks.first_index(_by_state(model, chosen) == 0.0)
+    if missing is not None:
+        raise PolicyError(
+            f"action {actions[missing]} is not admissible in {model.state_name(missing[0])}: "
+            f"expected one of {model.actions(missing[0]).tolist()}"
+        )
+    return chosen
+
+
+def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
+    """Return a policy's probabilities over pairs, checked to be a distribution in every state."""
+    if not isinstance(policy, Policy):
+        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: wrap it in Table")
+    chances = checks.float_array(
+        policy.probabilities(model), "policy probabilities", (model.n_pairs,), PolicyError
+    )
+    bad = checks.first_index(chances < 0.0)
+    if bad is not None:
+        raise PolicyError(
+            f"the policy gives probability {chances[bad]} to {model.pair_name(bad[0])}, expected "
+            "no negative number"
+        )
+    totals = _by_state(model, chances)
+    off = checks.first_index(np.abs(totals - 1.0) > tolerances.PROBABILITY)
+    if off is not None:
+        raise PolicyError(
+            f"the policy's probabilities in {model.state_name(off[0])} sum to {totals[off]:.12g}, "
+            "expected 1"
+        )
+    return chances
+
+
+def _by_state(model: TabularModel, values: FloatArray) -> FloatArray:
+    return np.add.reduceat(values, model.pair_start[:-1])

@@ -1,0 +1,284 @@
+"""One call: a model, a basis and a method in, a `Result` out.
+
+All fields of a result belong to one iterate: the coefficients, the dual and the policy are those of
+the reported weights.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bellweight import checks, files
+from bellweight.alp import Audit
+from bellweight.basis import Basis
+from bellweight.checks import FloatArray
+from bellweight.models import TabularModel
+from bellweight.policy import Greedy, Support
+from bellweight.rows import AllRows
+from bellweight.status import ArgumentError, BellweightWarning, FileError, ModelError, Status
+from bellweight.weights import Bench, Iterate, Iteration, Method, Outcome, Stop, select_weights
+
+Watch = Callable[[Iteration], None]
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost."""
+
+    coef: FloatArray
+    moments: FloatArray
+    weights: FloatArray | None
+    support: Support
+    policy: Greedy
+    cost: float
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run found, how it ended, and how good it is.
+
+    `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
+    the initial distribution and `cost` the exact cost of the greedy policy from it: the optimal
+    cost lies between them, up to the audit's violation. `support` lists where the dual has mass;
+    `dual` is the same as an array over the pairs.
+    """
+
+    status: Status
+    method: Any
+    mode: str
+    basis: Basis
+    names: tuple[str, ...]
+    coef: FloatArray
+    moments: FloatArray
+    weights: FloatArray | None
+    support: Support
+    dual: FloatArray | None
+    policy: Greedy
+    objective: float
+    lower_bound: float
+    cost: float | None
+    history: tuple[Iteration, ...]
+    phases: tuple[Phase, ...]
+    warnings: tuple[str, ...]
+    stop: Stop
+    seed: int
+    seconds: float
+    model_name: str
+    model_size: str
+    model_digest: str
+
+    @property
+    def audit(self) -> Audit:
+        """The audit of the reported program."""
+        return self.reported.audit
+
+    @property
+    def reported(self) -> Iteration:
+        """The history entry of the reported iterate."""
+        matching = [entry for entry in self.history if entry.objective == self.objective]
+        return matching[-1] if matching else self.history[-1]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to an `.npz` file, whole or not at all."""
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: TabularModel | None = None) -> Self:
+        """Read a result written by `save`; with `model`, check that it is the result's own."""
+        result: Self = files.load(path, cls)
+        if model is None:
+            return result
+        if model.digest != result.model_digest:
+            raise FileError(
+                f"{path} belongs to another model ({result.model_name}, {result.model_size}): load "
+                "it with the model it was solved for"
+            )
+        return replace(result, policy=replace(result.policy, model=model))
+
+    def __str__(self) -> str:
+        return summary(self)
+
+
+def solve(
+    model: TabularModel,
+    basis: Basis,
+    method: Method,
+    *,
+    rows: AllRows | None = None,
+    stop: Stop | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool | Watch = False,
+    resume: Result | str | os.PathLike[str] | None = None,
+) -> Result:
+    """Choose weights, solve the program, and return a `Result`.
+
+    `resume` continues a result (or a saved one) of the same model, basis and method from its
+    weights. `progress` is True for a line per iteration, or a function of each `Iteration`. `seed`
+    and `jobs` matter only where something is simulated; on tabular models everything is exact.
+    """
+    _check_arguments(model, basis, method)
+    began = time.perf_counter()
+    seed = checks.count(seed, "seed", least=0)
+    bench = Bench((rows or AllRows()).on(model, basis))
+    earlier = _earlier(resume, model, basis, bench)
+    limits = stop or Stop()
+    outcome = select_weights(
+        bench,
+        method,
+        limits,
+        weights=None if earlier is None else earlier.weights,
+        # The reported iterate is solved again, so its entry is replaced by a fresh one.
+        history=() if earlier is None else earlier.history[:-1],
+        watch=_print_iteration if progress is True else (progress or None),
+    )
+    seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
+    return _result(bench, method, outcome, limits, seed, seconds)
+
+
+def summary(result: Result) -> str:
+    """Return a few lines that say what was found, how it ended, and what to try next."""
+    name = type(result.method).__name__
+    last = result.reported
+    lines = [
+        f"{name} on {result.model_name} ({result.model_size}), {len(result.names)} basis functions",
+        f"status      {result.status.name}: {result.status.message}",
+        f"iterations  {len(result.history)} in {result.seconds:.2f} s",
+    ]
+    if last.sup_norm is not None:
+        lines.append(f"mismatch    {last.sup_norm:.2g} between weights and occupancy (sup norm)")
+    if result.cost is not None:
+        gap = result.cost - result.lower_bound
+        lines.append(f"cost        {result.cost:,.6g} (greedy policy, exact, over all time)")
+        lines.append(f"optimum     between {result.lower_bound:,.6g} and {result.cost:,.6g}")
+        lines.append(f"loss        at most {gap:,.4g} ({_share(gap, result.cost)})")
+    lines.append(
+        f"audit       violation {last.audit.violation:.1g}, dual residual "
+        f"{last.audit.dual_residual:.1g}, gap {last.audit.gap:.1g}"
+    )
+    terms = [f"{value:+.6g} {name}" for value, name in zip(result.coef, result.names, strict=True)]
+    shown = terms[:6] + (["..."] if len(terms) > 6 else [])
+    lines.append(f"value       {'  '.join(shown)}")
+    for phase, index in zip(result.phases, range(len(result.phases)), strict=True):
+        lines.append(f"phase {index + 1:<5} cost {phase.cost:,.6g}")
+    lines.extend(f"warning     {text}" for text in result.warnings)
+    lines.append(f"next        {result.status.remedy or _advice(result)}")
+    return "\n".join(lines)
+
+
+def _advice(result: Result) -> str:
+    if result.cost is None or result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
+        return "nothing: the policy is within 0.1 % of optimal"
+    return "a richer basis may tighten the bound; result.policy.action(state) acts"
+
+
+def _share(gap: float, cost: float) -> str:
+    return f"{100.0 * gap / abs(cost):.3g} %" if cost else "cost is zero"
+
+
+def _check_arguments(model: Any, basis: Any, method: Any) -> None:
+    if not isinstance(model, TabularModel):
+        raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
+    if not isinstance(basis, Basis):
+        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+    if not isinstance(method, Method):
+        raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
+
+
+def _earlier(
+    resume: Result | str | os.PathLike[str] | None, model: TabularModel, basis: Basis, bench: Bench
+) -> Result | None:
+    if resume is None:
+        return None
+    earlier = resume if isinstance(resume, Result) else Result.load(resume, model=model)
+    if earlier.model_digest != model.digest:
+        raise ArgumentError("resume is the result of another model: pass the model it came from")
+    if earlier.names != bench.rows.names:
+        raise ArgumentError(
+            f"resume has basis functions {earlier.names[:3]}..., the basis has "
+            f"{bench.rows.names[:3]}...: use the same basis"
+        )
+    return earlier
+
+
+def _result(
+    bench: Bench, method: Method, outcome: Outcome, stop: Stop, seed: int, seconds: float
+) -> Result:
+    iterate, model = outcome.iterate, bench.model
+    coef = iterate.solution.coef
+    notes = _notes(bench)
+    for note in notes:
+        warnings.warn(note, BellweightWarning, stacklevel=3)
+    phases = tuple(_phase(bench, phase) for phase in outcome.phases)
+    return Result(
+        status=outcome.status,
+        method=method,
+        mode=method.mode,
+        basis=bench.rows.basis,
+        names=bench.rows.names,
+        coef=_frozen(coef),
+        moments=_frozen(iterate.moments),
+        weights=_frozen(iterate.weights),
+        support=iterate.dual,
+        dual=_frozen(iterate.dual.over_pairs(model)),
+        policy=iterate.greedy,
+        objective=iterate.solution.objective,
+        lower_bound=float(bench.rows.moments(model.initial) @ coef),
+        cost=bench.cost(iterate.greedy),
+        history=outcome.history,
+        phases=phases,
+        warnings=notes,
+        stop=stop,
+        seed=seed,
+        seconds=seconds,
+        model_name=model.name,
+        model_size=f"{model.n_states:,} states, {model.n_pairs:,} pairs, "
+        f"discount {model.discount:g}",
+        model_digest=model.digest,
+    )
+
+
+def _phase(bench: Bench, phase: Iterate) -> Phase:
+    return Phase(
+        coef=_frozen(phase.solution.coef),
+        moments=_frozen(phase.moments),
+        weights=_frozen(phase.weights),
+        support=phase.dual,
+        policy=phase.greedy,
+        cost=bench.cost(phase.greedy),
+    )
+
+
+def _notes(bench: Bench) -> tuple[str, ...]:
+    dropped = bench.program().dropped
+    if not dropped:
+        return ()
+    shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
+    return (
+        f"{len(dropped)} of {bench.rows.n_basis} basis functions depend on earlier ones and were "
+        f"dropped (coefficient zero): {shown}",
+    )
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    copy = np.array(array)
+    copy.setflags(write=False)
+    return copy
+
+
+def _print_iteration(record: Iteration) -> None:
+    gap = "" if record.sup_norm is None else f"  mismatch {record.sup_norm:.3g}"
+    print(
+        f"iteration {record.iteration:3d}  objective {record.objective:.8g}{gap}  "
+        f"{record.seconds:.2f} s",
+        flush=True,
+    )

@@ -1,0 +1,31 @@
+"""Every numerical tolerance, with its unit and its reason, in one place."""
+
+from typing import Final
+
+PROBABILITY: Final = 1e-8
+"""How far a probability row, an initial distribution or a weight vector may be from sum one."""
+
+FEASIBILITY: Final = 1e-10
+"""Largest Bellman violation accepted, relative to the row's own cost per step (see alp.py)."""
+
+OPTIMALITY: Final = 1e-9
+"""Largest relative duality gap and dual residual accepted by the audit."""
+
+TIGHT: Final = 1e-13
+"""Slack below which a row is tight, relative to the size of the terms that the slack is made of.
+
+A few hundred times the rounding error of the slack itself: rows closer than this cannot be told
+apart in double precision.
+"""
+
+TIE: Final = 1e-12
+"""Two actions tie when their values differ by less than this, relative to the values."""
+
+DEPENDENT: Final = 1e-10
+"""A basis column is dependent when this little of it lies outside the span of earlier ones."""
+
+FLOW_BALANCE: Final = 1e-10
+"""Largest 1-norm of the flow-balance residual of an exact occupancy."""
+
+CYCLE: Final = 1e-6
+"""Weights repeat when they return this close, relative to the length of the last step."""
