@@ -7,17 +7,20 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 from bellweight import exact, problems
 from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, evaluate
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, Geometric, TabularModel
+from bellweight.occupancy import Simulation
 from bellweight.policy import (
     DualPolicy,
     DualSoftmax,
     Greedy,
     Policy,
+    Rule,
     Support,
     Table,
     Uniform,
 )
-from bellweight.rows import AllRows
+from bellweight.rows import AllRows, SampledRows
+from bellweight.simulate import sample_states
 from bellweight.solve import Phase, Result, solve
 from bellweight.status import (
     ArgumentError,
@@ -29,6 +32,7 @@ from bellweight.status import (
     PolicyError,
     SolverError,
     Status,
+    WorkerError,
 )
 from bellweight.weights import (
     DIA,
@@ -60,9 +64,11 @@ __all__ = [
     "DualPolicy",
     "DualSoftmax",
     "Evaluation",
+    "EventModel",
     "FileError",
     "Fixed",
     "FromPolicy",
+    "Geometric",
     "Greedy",
     "Indicator",
     "Iterate",
@@ -75,6 +81,9 @@ __all__ = [
     "PolicyError",
     "Polynomial",
     "Result",
+    "Rule",
+    "SampledRows",
+    "Simulation",
     "SolverError",
     "Status",
     "Stop",
@@ -82,9 +91,11 @@ __all__ = [
     "Table",
     "TabularModel",
     "Uniform",
+    "WorkerError",
     "compare",
     "evaluate",
     "exact",
     "problems",
+    "sample_states",
     "solve",
 ]

@@ -28,7 +28,7 @@ from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.conditioning import Coordinates
 from bellweight.files import storable
 from bellweight.lp import MasterLp, sharpen
-from bellweight.rows import Separation, TabularRows
+from bellweight.rows import BellmanRows, Separation
 from bellweight.status import SolverError, Status
 
 _UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
@@ -93,7 +93,7 @@ class AlpSolution:
 
 
 def solve_alp(
-    rows: TabularRows, moments: FloatArray, reference: FloatArray | None = None
+    rows: BellmanRows, moments: FloatArray, reference: FloatArray | None = None
 ) -> AlpSolution:
     """Solve the program once: `reference` (S,) are weights that tell where the answer matters."""
     return AlpProgram(rows, reference).solve(moments)
@@ -102,7 +102,7 @@ def solve_alp(
 class AlpProgram:
     """The program of one row source, warm from one solve to the next."""
 
-    def __init__(self, rows: TabularRows, reference: FloatArray | None = None) -> None:
+    def __init__(self, rows: BellmanRows, reference: FloatArray | None = None) -> None:
         self.rows = rows
         self.constant = rows.constant()
         self._uniform = None if rows.is_sparse else rows.triangle(None)
@@ -193,7 +193,7 @@ class AlpProgram:
     def _orthonormal(self, factor: FloatArray | None) -> Coordinates:
         """Return coordinates orthonormal under the factor (m, K); sparse features stay sparse."""
         if self._uniform is None or factor is None:
-            return Coordinates(None, self.rows.n_basis)
+            return conditioning.unchanged(self.rows.n_basis)
         if len(conditioning.independent_columns(factor[:, self.kept])) < len(self.kept):
             factor = np.vstack([factor, np.sqrt(_UNIFORM_SHARE) * self._uniform])
         return conditioning.orthonormal(factor, self.kept)
@@ -308,7 +308,7 @@ class _Attempt:
         n_bounds = program.n_bounds
         in_bounds = basic < n_bounds
         basic_keys = program.keys[basic[~in_bounds] - n_bounds]
-        tight, tight_rows = self._tight(inner, np.union1d(found.near, basic_keys))
+        tight, tight_rows = self._tight(inner, found.near, basic_keys)
         dual = np.zeros(len(tight))
         place = np.searchsorted(tight, basic_keys)
         member = (place < len(tight)) & (tight[np.minimum(place, len(tight) - 1)] == basic_keys)
@@ -344,11 +344,14 @@ class _Attempt:
         _, slack = self._slacks(inner, candidates, homogeneous=homogeneous)
         return candidates[slack < -tolerances.TIGHT]
 
-    def _tight(self, inner: FloatArray, candidates: IntArray) -> tuple[IntArray, Matrix]:
-        """Return which candidates are tight, and their rows."""
-        rows, slack = self._slacks(inner, candidates)
-        tight = np.flatnonzero(slack <= tolerances.TIGHT)
-        return candidates[tight], rows[tight]
+    def _tight(
+        self, inner: FloatArray, candidates: IntArray, basic: IntArray
+    ) -> tuple[IntArray, Matrix]:
+        """Return which rows are tight: those of the basis, and what candidates are; their rows."""
+        keys = np.union1d(candidates, basic)
+        rows, slack = self._slacks(inner, keys)
+        tight = np.flatnonzero((slack <= tolerances.TIGHT) | np.isin(keys, basic))
+        return keys[tight], rows[tight]
 
     def _slacks(
         self, inner: FloatArray, keys: IntArray, *, homogeneous: bool = False
@@ -357,7 +360,10 @@ class _Attempt:
         raw, cost = self.program.rows.rows(keys)
         cost = np.zeros(len(keys)) if homogeneous else cost
         rows = self.program.coordinates.rows(raw)
-        terms = np.abs(cost) + abs(rows) @ np.abs(inner)
+        # Terms that cancel, or are all zero, still carry the rounding error of the coefficients.
+        reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
+        rounding = np.finfo(float).eps / tolerances.TIGHT * reach
+        terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
         return rows, (cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0)
 
     def _audit(
@@ -372,7 +378,7 @@ class _Attempt:
         used = dual > 0.0
         raw, cost = rows.rows(keys[used])
         reached = raw.T @ dual[used]
-        size = abs(raw).T @ dual[used] + np.abs(self.moments)
+        size = abs(raw).T @ dual[used] + np.abs(self.moments) + self._noise(raw, dual[used])
         above, below = np.isfinite(rows.upper), np.isfinite(rows.lower)
         push = np.zeros(rows.n_basis)
         push[above] += at_bound[: above.sum()]
@@ -387,6 +393,17 @@ class _Attempt:
             dual_residual=float(np.max(error[size > 0.0] / size[size > 0.0], initial=0.0)),
             gap=abs(objective - float(dual_terms.sum())) / scale,
         )
+
+    def _noise(self, raw: Matrix, dual: FloatArray) -> FloatArray:
+        """Return the scale (K,) below which an error of the equations is rounding.
+
+        The equations are solved in the program's coordinates, so an equation whose own terms are
+        zero or nearly so still carries the rounding error of the others.
+        """
+        coordinates = self.program.coordinates
+        terms = abs(coordinates.rows(raw)).T @ dual + np.abs(self.inner_moments)
+        share = tolerances.ROUNDING / tolerances.OPTIMALITY
+        return share * float(terms.max()) * coordinates.spread
 
 
 def _cost_unit(cost: FloatArray) -> float:

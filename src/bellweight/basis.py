@@ -45,6 +45,13 @@ class Basis(ABC):
     def names(self, dimension: int) -> tuple[str, ...]:
         """Return the K names of the functions, for states of this dimension."""
 
+    def words(self, dimension: int) -> list[tuple[int, ...]]:
+        """Return the functions as monomials, words of variable indices: x1^2 x3 is (0, 0, 2)."""
+        raise BasisError(
+            f"a {type(self).__name__} basis cannot run inside compiled loops: use Polynomial or "
+            "Affine, or enumerate the model with to_tabular()"
+        )
+
     def on(self, states: FloatArray) -> Basis:
         """Return this basis made ready for a model with these states (S, d)."""
         return self
@@ -74,7 +81,6 @@ class Polynomial(Basis):
         checks.count(self.degree, "degree", least=0)
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
-        """Return the monomials as words of variable indices: x1^2 x3 is (0, 0, 2)."""
         return [
             word
             for total in range(self.degree + 1)
@@ -105,6 +111,9 @@ class Affine(Basis):
     def __call__(self, states: FloatArray) -> FloatArray:
         points = np.asarray(states, dtype=np.float64)
         return np.column_stack([np.ones(len(points)), points])
+
+    def words(self, dimension: int) -> list[tuple[int, ...]]:
+        return Polynomial(1).words(dimension)
 
     def names(self, dimension: int) -> tuple[str, ...]:
         return Polynomial(1).names(dimension)

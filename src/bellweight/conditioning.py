@@ -24,10 +24,14 @@ from bellweight.checks import FloatArray, IntArray, Matrix
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The transform T (K, rank); None is the identity, which keeps sparse features sparse."""
+    """The transform T (K, rank); None is the identity, which keeps sparse features sparse.
+
+    `spread` (K,) says how far each column of the basis may move when every coordinate moves by one.
+    """
 
     transform: FloatArray | None
     n_basis: int
+    spread: FloatArray
 
     @property
     def rank(self) -> int:
@@ -46,12 +50,6 @@ class Coordinates:
     def coef(self, inner: FloatArray) -> FloatArray:
         """Return coefficients (rank,) in the user's basis, (K,)."""
         return inner if self.transform is None else self.transform @ inner
-
-    def inner(self, coef: FloatArray) -> FloatArray:
-        """Return the user's coefficients (K,) in these coordinates, (rank,)."""
-        if self.transform is None:
-            return coef
-        return np.asarray(np.linalg.lstsq(self.transform, coef, rcond=None)[0])
 
 
 def triangle(blocks: Iterable[FloatArray], n_columns: int) -> FloatArray:
@@ -98,7 +96,14 @@ def orthonormal(factor: FloatArray, kept: IntArray) -> Coordinates:
     upper = np.linalg.qr(factor[:, kept] / lengths, mode="r")
     transform = np.zeros((factor.shape[1], len(kept)))
     transform[kept] = np.linalg.inv(upper) / lengths[:, None]
-    return Coordinates(transform * np.sign(np.diag(upper)), factor.shape[1])
+    transform *= np.sign(np.diag(upper))
+    spread = np.abs((factor @ transform).T @ factor).sum(axis=0)
+    return Coordinates(transform, factor.shape[1], spread)
+
+
+def unchanged(n_basis: int) -> Coordinates:
+    """Return the coordinates of the basis as it is."""
+    return Coordinates(None, n_basis, np.ones(n_basis))
 
 
 def _outside(vector: FloatArray, directions: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import null_space
 
+from bellweight import tolerances
 from bellweight.alp import AlpSolution
 from bellweight.checks import FloatArray, IntArray
 from bellweight.status import SolverError, Status
@@ -41,7 +42,12 @@ class MinimumNormDual:
 
 def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
     """Return the optimal dual of smallest Euclidean norm."""
-    values = solution.dual if solution.unique else _quadratic(solution)
+    rounding = tolerances.ROUNDING * float(np.abs(solution.inner_moments).max())
+    if float(solution.dual.sum()) <= rounding:
+        # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
+        values = np.zeros(len(solution.dual))
+    else:
+        values = solution.dual if solution.unique else _quadratic(solution)
     used = values > 0.0
     return MinimumNormDual(solution.tight[used], values[used], _residual(solution, values))
 
@@ -49,7 +55,7 @@ def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
 def _quadratic(solution: AlpSolution) -> FloatArray:
     rows = sparse.csr_array(solution.tight_rows)
     bounds = sparse.csr_array(solution.bound_rows)
-    scale = max(float(solution.dual.sum()), 1e-300)
+    scale = float(solution.dual.sum())
     moments = solution.inner_moments / scale
     guess = _clarabel(rows, bounds, moments)
     if rows.shape[1] <= _MAX_POLISHED:
@@ -128,4 +134,6 @@ def _residual(solution: AlpSolution, values: FloatArray) -> float:
         push = np.linalg.lstsq(solution.bound_rows.T, -error, rcond=None)[0]
         error = error + solution.bound_rows.T @ push
     size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
-    return float(np.max(np.abs(error) / np.where(size > 0.0, size, 1.0)))
+    # An equation whose terms are nearly zero still carries the rounding error of the others.
+    size = size + tolerances.ROUNDING / tolerances.OPTIMALITY * float(size.max())
+    return float(np.max(np.abs(error) / size))

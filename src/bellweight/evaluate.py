@@ -1,7 +1,8 @@
 """What a policy costs, by simulation: every estimate carries its error.
 
 A cost over `horizon` steps leaves out a tail. On a tabular model the tail is computed, not guessed:
-discount^horizon times the expected value of the state reached then.
+discount^horizon times the expected value of the state reached then. On an event model it is bounded
+if the model declares by how much the expected cost can grow in a step.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from scipy import stats
 
 from bellweight import checks, files
 from bellweight.checks import FloatArray
-from bellweight.models import TabularModel
-from bellweight.occupancy import policy_chain
+from bellweight.models import EventModel, TabularModel
+from bellweight.occupancy import default_horizon, policy_chain
 from bellweight.policy import Policy
-from bellweight.simulate import TabularRollout, episode_costs
+from bellweight.simulate import Finished, Rollout, episode_costs, rollout_of
 from bellweight.status import ArgumentError
+from bellweight.streams import stream_keys
 
 CONFIDENCE = 0.95
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000
-_TAIL_SHARE = 1e-3
+_TAIL_SAMPLE = 20_000
 
 
 @files.storable
@@ -89,7 +91,7 @@ class Comparison:
 
 
 def evaluate(
-    model: TabularModel,
+    model: TabularModel | EventModel,
     policy: Policy,
     episodes: int | None = None,
     *,
@@ -97,17 +99,18 @@ def evaluate(
     horizon: int | None = None,
     seed: int = 0,
     jobs: int | None = None,
+    resume: Finished | None = None,
 ) -> Evaluation:
     """Return the simulated discounted cost of a policy from the model's initial distribution.
 
     Give either `episodes` or the `half_width` to reach. The default horizon is the first at which
-    discount^horizon falls below 0.001.
+    discount^horizon falls below 0.001. `resume` takes the `finished` blocks of a `WorkerError`.
     """
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
-    rollout = TabularRollout.of(model, policy)
+    rollout = rollout_of(model, policy)
     if half_width is None:
         n = checks.count(10_000 if episodes is None else episodes, "episodes", least=2)
-        costs = episode_costs(rollout, 0, n, steps, seed, jobs)
+        costs = episode_costs(rollout, 0, n, steps, seed, jobs, resume)
     elif episodes is not None:
         raise ArgumentError("give episodes or half_width, not both")
     else:
@@ -117,7 +120,7 @@ def evaluate(
 
 
 def compare(
-    model: TabularModel,
+    model: TabularModel | EventModel,
     policies: Mapping[str, Policy],
     episodes: int = 10_000,
     *,
@@ -135,7 +138,7 @@ def compare(
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     n = checks.count(episodes, "episodes", least=2)
     costs = {
-        name: episode_costs(TabularRollout.of(model, policy), 0, n, steps, seed, jobs)
+        name: episode_costs(rollout_of(model, policy), 0, n, steps, seed, jobs)
         for name, policy in policies.items()
     }
     return Comparison(
@@ -151,12 +154,6 @@ def compare(
     )
 
 
-def default_horizon(discount: float) -> int:
-    """Return the first horizon at which discount^horizon is below 0.001."""
-    steps = max(1, int(np.ceil(np.log(_TAIL_SHARE) / np.log(discount))))
-    return steps if discount**steps < _TAIL_SHARE else steps + 1
-
-
 def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
     """Return the mean of a sample and its 95 % half-width (Student's t)."""
     quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, len(sample) - 1))
@@ -164,7 +161,7 @@ def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
 
 
 def _until(
-    rollout: TabularRollout, target: float, horizon: int, seed: int, jobs: int | None
+    rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None
 ) -> FloatArray:
     """Simulate until the half-width is at most the target, adding what seems to be missing."""
     costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs)
@@ -180,12 +177,35 @@ def _until(
     return costs
 
 
-def _evaluation(costs: FloatArray, horizon: int, seed: int, tail: float) -> Evaluation:
+def _evaluation(
+    costs: FloatArray, horizon: int, seed: int, tail: tuple[float | None, str]
+) -> Evaluation:
     mean, width = mean_and_half_width(costs)
-    return Evaluation(mean, width, len(costs), horizon, tail, seed)
+    return Evaluation(mean, width, len(costs), horizon, tail[0], seed, tail[1])
 
 
-def _tail(model: TabularModel, policy: Policy, horizon: int) -> float:
+def _tail(
+    model: TabularModel | EventModel, policy: Policy, horizon: int
+) -> tuple[float | None, str]:
+    """Return a bound on the cost after the horizon, or None and the reason."""
+    if isinstance(model, TabularModel):
+        return _tabular_tail(model, policy, horizon), ""
+    if model.cost_growth is None:
+        return None, "the model declares no cost_growth"
+    # Cost at step t is at most the first one plus t times the growth, in expectation.
+    states = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
+    mask = model.admissible_mask(states)
+    number, action = np.nonzero(mask)
+    cost = np.full(mask.shape, -np.inf)
+    cost[mask] = np.abs(model.expand(states[number], action)[0])
+    mean, width = mean_and_half_width(cost.max(axis=1))
+    left = 1.0 - model.discount
+    growth = model.cost_growth
+    level = (mean + 2.0 * width + growth * horizon) / left + growth * model.discount / left**2
+    return model.discount**horizon * level, ""
+
+
+def _tabular_tail(model: TabularModel, policy: Policy, horizon: int) -> float:
     """Return the cost after the horizon: |discount^horizon E[value of the state reached]|."""
     chain, cost = policy_chain(model, policy)
     values: Any = chain.values(cost)

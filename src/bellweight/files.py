@@ -85,6 +85,8 @@ def load(path: str | os.PathLike[str], kind: type) -> Any:
     """Read back an object of class `kind`, or say why the file does not hold one."""
     source = Path(path)
     try:
+        if source.is_file() and not zipfile.is_zipfile(source):
+            raise FileError(f"{source} is damaged or not a Bellweight file: save it again")
         with np.load(source, allow_pickle=False) as archive:
             if _HEADER not in archive:
                 raise FileError(

@@ -2,8 +2,10 @@
 
     occupancy = (1 - discount) initial' (I - discount P)^-1       (eq. discounted_occupancy)
 
-An occupancy that sums to one proves nothing; what counts is the flow balance
-(1 - discount) initial + discount P' occupancy = occupancy, whose 1-norm residual comes with it.
+On a tabular model it is computed. An occupancy that sums to one proves nothing; what counts is the
+flow balance (1 - discount) initial + discount P' occupancy = occupancy, whose 1-norm residual comes
+with it. On an event model only the moments Phi' occupancy are needed; they are estimated by
+simulation and come with standard errors.
 """
 
 from __future__ import annotations
@@ -13,20 +15,64 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from bellweight import checks, tolerances
+from bellweight import checks, files, tolerances
+from bellweight.basis import Basis
 from bellweight.chain import Chain
 from bellweight.checks import FloatArray
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, TabularModel
 from bellweight.policy import Policy, checked_probabilities
-from bellweight.status import SolverError, Status
+from bellweight.simulate import EventRollout, Task, run_blocks
+from bellweight.status import ArgumentError, SolverError, Status
+from bellweight.streams import stream_keys
+
+_TAIL_SHARE = 1e-3
+
+
+@files.storable
+@dataclass(frozen=True)
+class Simulation:
+    """How an occupancy is estimated: episodes, and steps each (by default discount^steps < 0.001)."""
+
+    episodes: int = 4_000
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.count(self.episodes, "episodes", least=2)
+        if self.horizon is not None:
+            checks.count(self.horizon, "horizon")
+
+    def steps(self, discount: float) -> int:
+        """Return the horizon, or say that it is too short to mean anything."""
+        steps = default_horizon(discount) if self.horizon is None else self.horizon
+        if discount**steps > 0.5:
+            raise ArgumentError(
+                f"horizon {steps} leaves out {100 * discount**steps:.0f} % of the discounted mass: "
+                f"use at least {default_horizon(discount)}"
+            )
+        return steps
 
 
 @dataclass(frozen=True, eq=False)
 class Occupancy:
-    """A distribution over states (S,) with the 1-norm of its flow-balance residual."""
+    """An occupancy, exact or estimated.
 
-    weights: FloatArray
-    residual: float
+    Exact: `weights` (S,) with the 1-norm `residual` of the flow balance. Estimated: `moments` (K,)
+    with `standard_error` (K,), the `tail_mass` that the horizon left out and that was made up for by
+    rescaling, and `dual_share`, the share of discounted visits to states with dual mass.
+    """
+
+    weights: FloatArray | None = None
+    residual: float | None = None
+    moments: FloatArray | None = None
+    standard_error: FloatArray | None = None
+    tail_mass: float = 0.0
+    dual_share: float | None = None
+
+
+def default_horizon(discount: float) -> int:
+    """Return the first horizon at which discount^horizon is below 0.001."""
+    steps = max(1, int(np.ceil(np.log(_TAIL_SHARE) / np.log(discount))))
+    return steps if discount**steps < _TAIL_SHARE else steps + 1
 
 
 def policy_chain(model: TabularModel, policy: Policy) -> tuple[Chain, FloatArray]:
@@ -61,4 +107,37 @@ def exact_occupancy(
             f"{tolerances.FLOW_BALANCE:g}",
         )
     weights.setflags(write=False)
-    return Occupancy(weights, residual)
+    return Occupancy(weights=weights, residual=residual)
+
+
+def simulated_occupancy(
+    model: EventModel,
+    policy: Policy,
+    basis: Basis,
+    simulation: Simulation | None = None,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Occupancy:
+    """Return the estimated moments of a policy's occupancy, with standard errors.
+
+    The mass discount^horizon that the horizon leaves out is made up for by rescaling, so that the
+    moment of the constant is one.
+    """
+    settings = simulation or Simulation()
+    horizon = settings.steps(model.discount)
+    rollout = EventRollout.of(model, policy.program(model), basis)
+    task = Task(rollout.moment_block, horizon, stream_keys(seed))
+    blocks = run_blocks(task, 0, settings.episodes, jobs)
+    tail = model.discount**horizon
+    scale = (1.0 - model.discount) / (1.0 - tail)
+    n = settings.episodes
+    mean = sum(block[0] for block in blocks) * scale / n
+    square = sum(block[1] for block in blocks) * scale**2 / n
+    variance = np.maximum(square - mean**2, 0.0) * n / (n - 1)
+    return Occupancy(
+        moments=mean,
+        standard_error=np.sqrt(variance / n),
+        tail_mass=tail,
+        dual_share=sum(block[2] for block in blocks) * scale / n,
+    )

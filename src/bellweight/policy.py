@@ -12,6 +12,7 @@ action.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -21,7 +22,16 @@ import numpy as np
 from bellweight import checks, files, tolerances
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, TabularModel
+from bellweight.programs import (
+    Program,
+    dual_table,
+    greedy_program,
+    rule_program,
+    softmax_program,
+    state_table,
+    uniform_program,
+)
 from bellweight.rows import TabularRows
 from bellweight.status import PolicyError
 
@@ -29,7 +39,10 @@ from bellweight.status import PolicyError
 @files.storable
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Where a dual has mass: `states` and `actions` (n,), their `values`, and the row keys."""
+    """Where a dual has mass: states, action indices (n,) and positive values (n,).
+
+    `states` are indices (n,) of a tabular model, or state vectors (n, d) of an event model.
+    """
 
     states: IntArray
     actions: IntArray
@@ -46,12 +59,19 @@ class Support:
         dual[place] = self.values
         return dual
 
+    def by_state(self, model: EventModel) -> tuple[IntArray, FloatArray]:
+        """Return the distinct states (m, d) of an event model and their duals (m, A)."""
+        found: tuple[IntArray, FloatArray] = dual_table(
+            self.states, self.actions, self.values, model.n_actions
+        )
+        return found
+
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(ABC):
     """A stationary policy, possibly randomised, possibly not yet bound to a model."""
 
-    model: TabularModel | None = field(
+    model: TabularModel | EventModel | None = field(
         default=None, repr=False, compare=False, metadata=files.UNSTORED
     )
 
@@ -59,13 +79,25 @@ class Policy(ABC):
     def probabilities(self, model: TabularModel) -> FloatArray:
         """Return the probability (N,) of each pair's action in its state."""
 
-    def on(self, model: TabularModel) -> Self:
+    def program(self, model: EventModel) -> Program:
+        """Return this policy in the form that the loops of an event model take."""
+        raise PolicyError(
+            f"{type(self).__name__} is a policy for tabular models: give an event model a Rule, or "
+            "Uniform, Greedy, DualSoftmax"
+        )
+
+    def on(self, model: TabularModel | EventModel) -> Self:
         """Return this policy bound to a model, ready to act."""
         return replace(self, model=model)
 
-    def action(self, state: int, rng: np.random.Generator | None = None) -> int:
-        """Return an action index for a state; `rng` is needed where the policy is randomised."""
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
+        """Return an action index for a state; `rng` is needed where the policy is randomised.
+
+        The state is an index for a tabular model, a vector for an event model.
+        """
         model = self._bound_model()
+        if isinstance(model, EventModel):
+            return self._event_action(model, state, rng)
         state = model.check_state(state)
         chances = self._table[model.pair_start[state] : model.pair_start[state + 1]]
         best = int(np.argmax(chances))
@@ -80,9 +112,34 @@ class Policy(ABC):
 
     @cached_property
     def _table(self) -> FloatArray:
-        return checked_probabilities(self._bound_model(), self)
+        model = self._bound_model()
+        assert isinstance(model, TabularModel)
+        return checked_probabilities(model, self)
 
-    def _bound_model(self) -> TabularModel:
+    @cached_property
+    def _program(self) -> Program:
+        model = self._bound_model()
+        assert isinstance(model, EventModel)
+        return self.program(model)
+
+    def _event_action(self, model: EventModel, state: Any, rng: np.random.Generator | None) -> int:
+        vector = model.check_states(state, "state")[0]
+        program = self._program
+        loops = program.source.load()
+        in_dual = loops.find(vector, program.dual[0], program.dual[1]) >= 0
+        random = in_dual or (program.kind == loops.UNIFORM and model.n_actions > 1)
+        if random and rng is None:
+            raise PolicyError(
+                f"{type(self).__name__} chooses at random in state {vector.tolist()}: pass a numpy "
+                "Generator, action(state, np.random.default_rng(seed))"
+            )
+        u = rng.random() if rng is not None else 0.0
+        action = int(loops.act(vector, u, model.discount, program.arguments()))
+        if action < 0:
+            raise model.fault(-action, vector, -1)
+        return action
+
+    def _bound_model(self) -> TabularModel | EventModel:
         if self.model is None:
             raise PolicyError(
                 f"{type(self).__name__} needs its model to act: call policy.on(model).action(state)"
@@ -98,6 +155,41 @@ class Uniform(Policy):
     def probabilities(self, model: TabularModel) -> FloatArray:
         counts = np.diff(model.pair_start)
         return np.repeat(1.0 / counts, counts)
+
+    def program(self, model: EventModel) -> Program:
+        return uniform_program(model)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Rule(Policy):
+    """A decision rule that the user writes for an event model: `fn(state)` or `fn(state, parameters)`.
+
+    It returns an action index and is compiled. Rules that differ only in their `parameters` (an array
+    of numbers) share the compiled code. A file keeps the name but not the function.
+    """
+
+    fn: Callable[..., int] | files.Unstored
+    parameters: Any = ()
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        fn, numbers = self._function(), self._numbers()
+        takes_numbers = fn.__code__.co_argcount == 2
+        states = model.states.astype(np.int64)
+        chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
+        return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
+
+    def program(self, model: EventModel) -> Program:
+        return rule_program(model, self._function(), self._numbers())
+
+    def _numbers(self) -> FloatArray:
+        numbers = np.array(self.parameters, dtype=np.float64).ravel()
+        return numbers if len(numbers) else np.zeros(1)
+
+    def _function(self) -> Any:
+        if isinstance(self.fn, files.Unstored):
+            raise PolicyError(f"the rule {self.fn.text} was not stored: build Rule(fn) again")
+        return self.fn
 
 
 @files.storable
@@ -125,7 +217,7 @@ class Table(Policy):
             )
         return chances
 
-    def action(self, state: int, rng: np.random.Generator | None = None) -> int:
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
         entries = np.asarray(self.entries)
         if self.model is None and entries.ndim == 1:
             return int(entries[state])
@@ -156,9 +248,15 @@ class Greedy(Policy):
         actions = greedy_actions(model, rows.values(coef), mass)
         return cls(basis=rows.basis, coef=coef, dual=dual, actions=actions, model=model)
 
-    def on(self, model: TabularModel) -> Greedy:
+    def on(self, model: TabularModel | EventModel) -> Greedy:
+        if isinstance(model, EventModel):
+            return replace(self, model=model)
         rows = TabularRows(model, self.basis)
         return Greedy.from_values(rows, self.coef, self.dual)
+
+    def program(self, model: EventModel) -> Program:
+        table = None if self.dual is None else state_table(model, *self.dual.by_state(model))
+        return greedy_program(model, self.basis, self.coef, table)
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         known = self.actions is not None and self.model in (None, model)
@@ -166,7 +264,7 @@ class Greedy(Policy):
         assert actions is not None
         return actions_to_probabilities(model, actions)
 
-    def action(self, state: int, rng: np.random.Generator | None = None) -> int:
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
         if self.actions is None:
             return super().action(state, rng)
         if not 0 <= state < len(self.actions):
@@ -222,6 +320,13 @@ class DualSoftmax(Policy):
         mixed = np.array(target)
         mixed[touched] = share * weight / total[state] + (1.0 - share) * target[touched]
         return mixed
+
+    def program(self, model: EventModel) -> Program:
+        states, duals = self.dual.by_state(model)
+        target = self.target.program(model)
+        return softmax_program(
+            target, model, states, duals, self.temperature, self.smoothing_mass
+        )
 
 
 def greedy_actions(

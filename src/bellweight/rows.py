@@ -1,16 +1,17 @@
 """Row sources: given coefficients, which Bellman rows are violated?
 
 A Bellman row of the pair (x, a) is phi(x) - discount E[phi(next)] with the pair's cost on the
-right. A row source is a settings object (`AllRows()`); `on(model, basis)` binds it. The bound
+right. A row source is a settings object (`AllRows()`, `SampledRows(states)`); `on(model, basis)` binds it. The bound
 source answers one question in one streamed pass (`separate`) and hands out rows on demand; the
 matrix of all rows is never stored.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,8 +19,9 @@ from scipy import sparse
 from bellweight import conditioning
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray, Matrix
-from bellweight.models import TabularModel
-from bellweight.status import BasisError
+from bellweight.models import EventModel, TabularModel
+from bellweight.programs import monomials, value_function
+from bellweight.status import BasisError, ModelError
 
 _BLOCK_PAIRS = 1 << 16
 _BLOCK_STATES = 1 << 15
@@ -44,70 +46,64 @@ class Separation:
     relative_violation: float
 
 
-class BellmanRows(Protocol):
-    """What the solver loop needs of a bound row source, whose rows are known by keys."""
+class BellmanRows(ABC):
+    """Rows of a list of states; a row's key is its place in the list of pairs.
 
-    basis: Basis
-    names: tuple[str, ...]
-    discount: float
+    Pairs are sorted by state: those of state number x are `pair_start[x]:pair_start[x + 1]`. A
+    subclass says what the slacks and the rows of some pairs are.
+    """
 
-    @property
-    def n_basis(self) -> int: ...
-
-    def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
-        """Scan all rows: with `homogeneous`, against zero costs."""
-        ...
-
-    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
-        """Return the rows (n, K) and costs (n,) of some keys."""
-        ...
-
-    def seeds(self, weights: FloatArray | None) -> IntArray:
-        """Return keys to start the program with."""
-        ...
-
-    def triangle(self, weights: FloatArray | None) -> FloatArray:
-        """Return the triangular factor of the features under weights, uniform by default."""
-        ...
-
-
-@dataclass(frozen=True)
-class AllRows:
-    """Every row of a model whose states can be enumerated."""
-
-    def on(self, model: TabularModel, basis: Basis) -> TabularRows:
-        """Bind to a model and a basis."""
-        return TabularRows(model, basis)
-
-
-class TabularRows:
-    """All rows of a tabular model; a row's key is its pair."""
-
-    def __init__(self, model: TabularModel, basis: Basis) -> None:
-        self.model = model
-        self.basis = basis.on(model.states)
-        self.discount = model.discount
-        first = self.basis(model.states[:1])
+    def __init__(self, basis: Basis, states: FloatArray, discount: float) -> None:
+        self.basis = basis.on(states)
+        self.discount = discount
+        self._points = states
+        first = self.basis(states[:1])
         self._sparse = sparse.issparse(first)
         self._n_basis = int(first.shape[1])
         self._cache: Matrix | None = None
-        if model.n_states * self._n_basis <= _CACHED_ENTRIES or self._sparse:
-            self._cache = self._checked_features(model.states)
-        self.names = self.basis.names(model.states.shape[1])
+        if len(states) * self._n_basis <= _CACHED_ENTRIES or self._sparse:
+            self._cache = self._checked_features(states)
+        self.names = self.basis.names(states.shape[1])
         self.lower, self.upper = self.basis.bounds(self._n_basis)
+
+    pair_start: IntArray
+    pair_cost: FloatArray
+
+    @abstractmethod
+    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
+        """Return slacks (n,) of all pairs of a range of states, and the states' values."""
+
+    @abstractmethod
+    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
+        """Return the rows (n, K) and costs (n,) of some pairs."""
+
+    @abstractmethod
+    def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the states, indices or vectors, and the actions of some pairs."""
 
     @property
     def n_basis(self) -> int:
+        """Number of basis functions, K."""
         return self._n_basis
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of rows."""
+        return len(self.pair_cost)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are sparse, in which case they are used as they are."""
+        return self._sparse
 
     def features(self, states: IntArray | slice) -> Matrix:
         """Return the features (n, K) of some states."""
         if self._cache is not None:
             return self._cache[states]
-        return self._checked_features(self.model.states[states])
+        return self._checked_features(self._points[states])
 
     def values(self, coef: FloatArray) -> FloatArray:
-        """Return the approximate value (S,) of every state."""
+        """Return the approximate value of every state."""
         return np.concatenate([np.asarray(block @ coef) for _, block in self._feature_blocks()])
 
     def moments(self, weights: FloatArray) -> FloatArray:
@@ -117,53 +113,42 @@ class TabularRows:
             total += np.asarray(block.T @ weights[states])
         return total
 
-    def slacks(self, values: FloatArray, pairs: slice) -> FloatArray:
-        """Return the Bellman residuals cost + discount P v - v of a range of pairs."""
-        model = self.model
-        following = _row_block(model.transition, pairs) @ values
-        return model.cost[pairs] + model.discount * following - values[model.pair_state[pairs]]
-
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
-        model, values = self.model, self.values(coef)
+        """Scan all rows once; with `homogeneous`, against zero costs."""
         picks = _Picks(self._n_basis)
-        for start in range(0, model.n_pairs, _BLOCK_PAIRS):
-            pairs = slice(start, min(start + _BLOCK_PAIRS, model.n_pairs))
-            cost = np.zeros(pairs.stop - start) if homogeneous else model.cost[pairs]
-            slack = self.slacks(values, pairs) + (cost - model.cost[pairs])
-            level = (1.0 - model.discount) * np.abs(values[model.pair_state[pairs]])
+        for states in self._state_blocks(_BLOCK_PAIRS):
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            counts = np.diff(self.pair_start[states.start : states.stop + 1])
+            slack, values = self.slacks(coef, states)
+            cost = self.pair_cost[pairs]
+            if homogeneous:
+                slack, cost = slack - cost, np.zeros(len(cost))
+            level = np.repeat((1.0 - self.discount) * np.abs(values), counts)
             size = np.abs(cost) + level + unit
-            picks.add(start, slack, size, _NEAR * (size + level / (1.0 - model.discount)))
+            picks.add(pairs.start, slack, size, _NEAR * (size + level / (1.0 - self.discount)))
         return picks.answer()
 
-    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
-        model = self.model
-        following = model.transition[keys]
-        needed, position = np.unique(following.indices, return_inverse=True)
-        compact = sparse.csr_array(
-            (following.data, position, following.indptr), shape=(len(keys), len(needed))
-        )
-        features = self.features(model.pair_state[keys])
-        rows = features - self.discount * (compact @ self.features(needed))
-        if self._sparse:
-            return sparse.csr_array(rows), model.cost[keys]
-        return np.asarray(rows), model.cost[keys]
-
     def seeds(self, weights: FloatArray | None) -> IntArray:
-        model = self.model
-        if model.n_pairs <= _WHOLE_PAIRS or self._sparse:
-            return np.arange(model.n_pairs)
-        n, share = model.n_states, min(64, 2 * self._n_basis + 16)
+        """Return keys to start the program with."""
+        if self.n_pairs <= _WHOLE_PAIRS or self._sparse:
+            return np.arange(self.n_pairs)
+        n, share = len(self._points), min(64, 2 * self._n_basis + 16)
         chosen = [np.linspace(0, n - 1, share).astype(np.int64)]
         if weights is not None:
             quantiles = np.linspace(0.0, 1.0, share, endpoint=False) + 0.5 / share
             chosen.append(np.minimum(np.searchsorted(np.cumsum(weights), quantiles), n - 1))
-        return pairs_of(model, np.unique(np.concatenate(chosen)))
+        states = np.unique(np.concatenate(chosen))
+        starts, counts = self.pair_start[states], np.diff(self.pair_start)[states]
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.asarray(np.repeat(starts, counts) + offsets, dtype=np.int64)
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
+        """Return the triangular factor of the features under weights, uniform by default."""
+
         def weighted() -> Iterator[FloatArray]:
             for states, block in self._feature_blocks():
                 if weights is None:
-                    yield np.asarray(block) / np.sqrt(self.model.n_states)
+                    yield np.asarray(block) / np.sqrt(len(self._points))
                 else:
                     mass = np.sqrt(weights[states])
                     used = mass > 0.0
@@ -193,15 +178,17 @@ class TabularRows:
             raise BasisError(_NO_CONSTANT)
         return coef
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the features are sparse, in which case they are used as they are."""
-        return self._sparse
-
     def _feature_blocks(self) -> Iterator[tuple[slice, Matrix]]:
-        for start in range(0, self.model.n_states, _BLOCK_STATES):
-            states = slice(start, min(start + _BLOCK_STATES, self.model.n_states))
+        for start in range(0, len(self._points), _BLOCK_STATES):
+            states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
             yield states, self.features(states)
+
+    def _state_blocks(self, n_pairs: int) -> Iterator[slice]:
+        """Cut the states into ranges with about `n_pairs` pairs each."""
+        per_state = max(1, self.n_pairs // len(self._points))
+        size = max(1, n_pairs // per_state)
+        for start in range(0, len(self._points), size):
+            yield slice(start, min(start + size, len(self._points)))
 
     def _checked_features(self, states: FloatArray) -> Matrix:
         features = self.basis(states)
@@ -213,6 +200,143 @@ class TabularRows:
                 "change the function there"
             )
         return features
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Every row of a model whose states can be enumerated."""
+
+    def on(self, model: TabularModel, basis: Basis) -> TabularRows:
+        """Bind to a model and a basis."""
+        return TabularRows(model, basis)
+
+
+class TabularRows(BellmanRows):
+    """All rows of a tabular model; a row's key is its pair."""
+
+    def __init__(self, model: TabularModel, basis: Basis) -> None:
+        super().__init__(basis, model.states, model.discount)
+        self.model = model
+        self.pair_start = model.pair_start
+        self.pair_cost = model.cost
+        self._latest: tuple[FloatArray, FloatArray] | None = None
+
+    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
+        model = self.model
+        # Successors lie anywhere, so the values of all states are computed once per pass.
+        if self._latest is None or self._latest[0] is not coef:
+            self._latest = (coef, self.values(coef))
+        values = self._latest[1]
+        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+        following = _row_block(model.transition, pairs) @ values
+        slack = model.cost[pairs] + model.discount * following - values[model.pair_state[pairs]]
+        return slack, values[states]
+
+    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
+        model = self.model
+        following = model.transition[keys]
+        needed, position = np.unique(following.indices, return_inverse=True)
+        compact = sparse.csr_array(
+            (following.data, position, following.indptr), shape=(len(keys), len(needed))
+        )
+        features = self.features(model.pair_state[keys])
+        rows = features - self.discount * (compact @ self.features(needed))
+        if self._sparse:
+            return sparse.csr_array(rows), model.cost[keys]
+        return np.asarray(rows), model.cost[keys]
+
+    def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        return self.model.pair_state[keys], self.model.pair_action[keys]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """The rows of chosen states of an event model, wherever the states come from.
+
+    `states` (n, d) are distinct whole-number vectors; `sample_states` draws them.
+    """
+
+    states: Any
+
+    def on(self, model: EventModel, basis: Basis) -> EventRows:
+        """Bind to a model and a basis."""
+        return EventRows(model, basis, model.check_states(self.states))
+
+
+class EventRows(BellmanRows):
+    """Rows of sampled states of an event model.
+
+    The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed from
+    the model in every pass and need memory only for the states, the costs and one block.
+    """
+
+    def __init__(self, model: EventModel, basis: Basis, states: IntArray) -> None:
+        distinct = np.unique(states, axis=0)
+        if len(distinct) < len(states):
+            raise ModelError(
+                f"states has {len(states) - len(distinct)} repetitions among {len(states)}, expected "
+                "distinct states: use np.unique(states, axis=0)"
+            )
+        super().__init__(basis, states.astype(np.float64), model.discount)
+        self.model = model
+        self.states = states
+        mask = model.admissible_mask(states)
+        self._mask = mask
+        self._pair_state, self._pair_action = np.nonzero(mask)
+        self.pair_start = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+        self._words = self.basis.words(model.dimension)
+        self._monomials = monomials(self._words)
+        self.pair_cost = np.zeros(len(self._pair_state))
+        self._matrix: FloatArray | None = None
+        if len(self._pair_state) * self._n_basis <= _CACHED_ENTRIES:
+            self._matrix = np.zeros((len(self._pair_state), self._n_basis))
+        for block in self._state_blocks(_BLOCK_PAIRS):
+            pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
+            rows, cost = self._computed(pairs, want_rows=self._matrix is not None)
+            self.pair_cost[pairs] = cost
+            if self._matrix is not None:
+                self._matrix[pairs] = rows
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory held by the states, the costs and, where kept, features and rows."""
+        kept = [self._points, self.states, self.pair_cost, self._pair_state, self._pair_action]
+        kept += [array for array in (self._cache, self._matrix) if array is not None]
+        return int(sum(array.nbytes for array in kept))
+
+    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
+        values = np.asarray(self.features(states) @ coef)
+        if self._matrix is not None:
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            return self.pair_cost[pairs] - self._matrix[pairs] @ coef, values
+        block = self.states[states]
+        slack = np.zeros((len(block), self.model.n_actions))
+        where = np.zeros(self.model.dimension, dtype=np.int64)
+        function = value_function(self._words, coef, self.model.dimension)
+        code = self.model.kernels.slacks(block, self.discount, function, slack, where)
+        if code:
+            raise self.model.fault(code, where, -1)
+        return slack[self._mask[states]], values
+
+    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
+        if self._matrix is not None:
+            return self._matrix[keys], self.pair_cost[keys]
+        return self._computed(keys, want_rows=True)
+
+    def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        return self.states[self._pair_state[keys]], self._pair_action[keys]
+
+    def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
+        rows = np.zeros((len(keys), self._n_basis if want_rows else 0))
+        cost = np.zeros(len(keys))
+        where = np.zeros(self.model.dimension, dtype=np.int64)
+        states, actions = self.support_of(keys)
+        code, action = self.model.kernels.bellman_rows(
+            states, actions, self.discount, *self._monomials, rows, cost, where
+        )
+        if code:
+            raise self.model.fault(code, where, action)
+        return rows, cost
 
 
 _NO_CONSTANT = (
@@ -233,7 +357,8 @@ class _Picks:
 
     def add(self, start: int, slack: FloatArray, size: FloatArray, near: FloatArray) -> None:
         """Take in a block of consecutive rows: their slacks, tolerance scales, nearness bounds."""
-        relative = slack / size
+        # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
+        relative = slack / np.where(size > 0.0, size, 1.0)
         self._violation = max(self._violation, -float(slack.min()))
         self._relative = max(self._relative, -float(relative.min()))
         self._near.append(start + np.flatnonzero(slack <= near))
@@ -247,13 +372,6 @@ class _Picks:
             violation=self._violation,
             relative_violation=self._relative,
         )
-
-
-def pairs_of(model: TabularModel, states: IntArray) -> IntArray:
-    """Return all pairs of some states, in order."""
-    starts, counts = model.pair_start[states], np.diff(model.pair_start)[states]
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.asarray(np.repeat(starts, counts) + offsets, dtype=np.int64)
 
 
 def _row_block(matrix: sparse.csr_array, rows: slice) -> sparse.csr_array:

@@ -1,73 +1,114 @@
-"""Compiled rollouts, random streams, parallel execution.
+"""Compiled rollouts and their parallel execution.
 
-Every episode has its own random streams, derived from (seed, episode) by a counter-based generator:
-the initial state, the actions and the events draw from separate streams, and step t always uses the
-t-th number. Results are therefore the same for any number of workers, and two policies simulated
-with the same seed meet the same luck (common random numbers).
+Every episode has its own random streams (`streams.py`): the initial state, the actions and the events
+draw from separate streams, and step t always uses the t-th number. Results are therefore the same
+for any number of workers, and two policies simulated with the same seed meet the same luck (common
+random numbers).
 
 Episodes run in blocks. A block is one compiled call that releases the interpreter lock; joblib
-spreads blocks over threads, or over whatever backend `joblib.parallel_config` names.
+spreads blocks over threads, or over whatever backend `joblib.parallel_config` names: local
+processes, a Dask cluster.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
-import numba
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from bellweight import checks
+from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, TabularModel
+from bellweight.models.compile import Source
 from bellweight.policy import Policy, checked_probabilities
+from bellweight.programs import Program, monomials
+from bellweight.status import ArgumentError, ModelError, PolicyError, WorkerError
+from bellweight.streams import Keys, compiled, draw, episode_key, stream_keys
 
-BLOCK = 2_048
+BLOCK = 1_024
 """Episodes per block: a block is the unit of parallel work."""
 
-Keys = npt.NDArray[np.uint64]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_TO_UNIT = 1.0 / (1 << 53)
+Finished = Mapping[tuple[int, int], Any]
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
-    wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
-    return wrapped
+class Rollout(Protocol):
+    """What can be simulated in blocks of episodes."""
+
+    def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
+        """Return the discounted costs of episodes first, ..., last - 1."""
+        ...
 
 
-@compiled
-def mix(z: np.uint64) -> np.uint64:
-    """Scramble 64 bits (the finaliser of SplitMix64)."""
-    z = (z ^ (z >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
+def rollout_of(model: TabularModel | EventModel, policy: Policy) -> Rollout:
+    """Lay out a model and a policy for simulation."""
+    if not isinstance(policy, Policy):
+        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+    if isinstance(model, TabularModel):
+        return TabularRollout.of(model, policy)
+    return EventRollout.of(model, policy.program(model))
 
 
-@compiled
-def episode_key(base: np.uint64, episode: np.int64) -> np.uint64:
-    """Return the key of one episode's stream."""
-    return mix(base ^ mix(np.uint64(episode + 1) * _GOLDEN))
+def episode_costs(
+    rollout: Rollout,
+    first: int,
+    last: int,
+    horizon: int,
+    seed: int,
+    jobs: int | None = None,
+    finished: Finished | None = None,
+) -> FloatArray:
+    """Return the discounted cost of each episode first, ..., last - 1, in order."""
+    keys = stream_keys(seed)
+    task = Task(rollout.block, horizon, keys)
+    return np.concatenate(run_blocks(task, first, last, jobs, finished))
 
 
-@compiled
-def draw(key: np.uint64, step: np.int64) -> float:
-    """Return the step-th uniform number in [0, 1) of a stream."""
-    return (mix(key + np.uint64(step + 1) * _GOLDEN) >> np.uint64(11)) * _TO_UNIT
+def run_blocks(
+    task: Callable[[int, int], Any],
+    first: int,
+    last: int,
+    jobs: int | None = None,
+    finished: Finished | None = None,
+) -> list[Any]:
+    """Run a task over blocks of episodes in parallel; return its answers in order.
+
+    When a worker dies the error carries the finished blocks; pass them back as `finished` and only
+    the missing ones are run.
+    """
+    edges = [*range(first, last, BLOCK), last]
+    done = dict(finished or {})
+    todo = [edge for edge in pairwise(edges) if edge not in done]
+    workers = -1 if jobs is None else checks.count(jobs, "jobs")
+    work = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
+    try:
+        for edge, answer in zip(todo, work(delayed(task)(*edge) for edge in todo), strict=True):
+            done[edge] = answer
+    except BrokenExecutor as problem:
+        raise WorkerError(
+            f"a worker process died after {len(done)} of {len(edges) - 1} blocks "
+            f"({type(problem).__name__}): resume with the error's finished blocks, use fewer jobs "
+            "if memory ran out, or run on Dask, which retries",
+            done,
+        ) from problem
+    return [done[edge] for edge in pairwise(edges)]
 
 
-def stream_keys(seed: int) -> Keys:
-    """Return the base keys of the initial, action and event streams."""
-    sequence = np.random.SeedSequence(checks.count(seed, "seed", least=0))
-    return sequence.generate_state(3, np.uint64).astype(np.uint64)
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A block function with its settings, in a form that can be sent to another process."""
+
+    block: Callable[..., Any]
+    horizon: int
+    keys: Keys
+
+    def __call__(self, first: int, last: int) -> Any:
+        return self.block(first, last, self.horizon, self.keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,24 +153,106 @@ class TabularRollout:
         return costs
 
 
-def episode_costs(
-    rollout: TabularRollout, first: int, last: int, horizon: int, seed: int, jobs: int | None = None
-) -> FloatArray:
-    """Return the discounted cost of each episode first, ..., last - 1, in order."""
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """Where a compiled loop stopped, and why."""
+
+    code: int
+    state: IntArray
+    action: int
+
+
+@dataclass(frozen=True, eq=False)
+class EventRollout:
+    """An event model and a policy, laid out for the compiled loops."""
+
+    source: Source
+    arguments: tuple[Any, ...]
+    discount: float
+    dimension: int
+    words: tuple[tuple[int, ...], ...] = ()
+    model: EventModel | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, model: EventModel, program: Program, basis: Basis | None = None) -> EventRollout:
+        """Lay out a model and a policy; with a basis, discounted features are added up too."""
+        words = () if basis is None else tuple(basis.words(model.dimension))
+        source = program.source
+        return cls(source, program.arguments(), model.discount, model.dimension, words, model)
+
+    def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
+        """Return the discounted costs of episodes first, ..., last - 1."""
+        return self._run(first, last, horizon, keys)[0]
+
+    def moment_block(
+        self, first: int, last: int, horizon: int, keys: Keys
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Return the sum and the cross products of discounted features, and the dual hits."""
+        _, sums, hits = self._run(first, last, horizon, keys)
+        return sums.sum(axis=0), (sums**2).sum(axis=0), float(hits.sum())
+
+    def state_block(self, first: int, last: int, _: int, keys: Keys) -> IntArray:
+        """Return one state per episode, drawn from the discounted occupancy."""
+        states = np.zeros((last - first, self.dimension), dtype=np.int64)
+        where = np.zeros(self.dimension, dtype=np.int64)
+        code, action = self.source.load().occupied_states(
+            first, last, keys, self.discount, self.arguments, states, where
+        )
+        self._check(code, where, action)
+        return states
+
+    def _run(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[Any, Any, Any]:
+        n = last - first
+        costs, hits, sums = np.zeros(n), np.zeros(n), np.zeros((n, len(self.words)))
+        where = np.zeros(self.dimension, dtype=np.int64)
+        basis = monomials(list(self.words) or [()])
+        code, action = self.source.load().rollout(
+            first, last, horizon, keys, self.discount, self.arguments, basis, costs, sums, hits, where
+        )
+        self._check(code, where, action)
+        return costs, sums, hits
+
+    def _check(self, code: int, state: IntArray, action: int) -> None:
+        if code and self.model is not None:
+            raise self.model.fault(code, state, action)
+        if code:
+            raise ModelError(f"the simulation stopped in state {state.tolist()} (fault {code})")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The model's functions may not be picklable; its text is, and that is all a worker needs.
+        return {**self.__dict__, "model": None}
+
+
+def sample_states(
+    model: EventModel,
+    n: int,
+    policy: Policy | None = None,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> IntArray:
+    """Return n distinct states (n, d) from the initial distribution or a policy's occupancy."""
+    wanted = checks.count(n, "n")
     keys = stream_keys(seed)
-    edges = [*range(first, last, BLOCK), last]
-    work = Parallel(n_jobs=worker_count(jobs), prefer="threads")
-    blocks = work(
-        delayed(rollout.block)(begin, end, horizon, keys) for begin, end in pairwise(edges)
-    )
-    return np.concatenate(blocks)
-
-
-def worker_count(jobs: int | None) -> int:
-    """Return the number of workers: all available cores by default."""
-    if jobs is not None:
-        return checks.count(jobs, "jobs")
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    rollout = None if policy is None else EventRollout.of(model, policy.program(model))
+    found = np.zeros((0, model.dimension), dtype=np.int64)
+    drawn, size = 0, max(wanted, 1_024)
+    while len(found) < wanted:
+        if drawn > 1_000 * wanted + 100_000:
+            raise ArgumentError(
+                f"only {len(found)} distinct states in {drawn:,} draws, expected {wanted}: ask for "
+                "fewer, or sample from a wider distribution"
+            )
+        if rollout is None:
+            fresh = model.sample_initial(drawn, drawn + size, keys[0])
+        else:
+            task = Task(rollout.state_block, 0, keys)
+            fresh = np.concatenate(run_blocks(task, drawn, drawn + size, jobs))
+        drawn += size
+        stacked = np.concatenate([found, fresh])
+        _, places = np.unique(stacked, axis=0, return_index=True)
+        found = stacked[np.sort(places)]
+    return found[:wanted]
 
 
 @compiled

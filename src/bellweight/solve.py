@@ -19,11 +19,23 @@ from bellweight import checks, files
 from bellweight.alp import Audit
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, TabularModel
+from bellweight.occupancy import Simulation
 from bellweight.policy import Greedy, Support
-from bellweight.rows import AllRows
+from bellweight.rows import AllRows, SampledRows
 from bellweight.status import ArgumentError, BellweightWarning, FileError, ModelError, Status
-from bellweight.weights import Bench, Iterate, Iteration, Method, Outcome, Stop, select_weights
+from bellweight.weights import (
+    Bench,
+    EventBench,
+    Iterate,
+    Iteration,
+    Method,
+    Outcome,
+    Point,
+    Stop,
+    TabularBench,
+    select_weights,
+)
 
 Watch = Callable[[Iteration], None]
 
@@ -48,8 +60,10 @@ class Result:
 
     `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
     the initial distribution and `cost` the exact cost of the greedy policy from it: the optimal
-    cost lies between them, up to the audit's violation. `support` lists where the dual has mass;
-    `dual` is the same as an array over the pairs.
+    cost lies between them, up to the audit's violation. Both are None where states cannot be
+    enumerated: use `bellweight.evaluate` there. `support` lists where the dual has mass; `dual` is
+    the same as an array over the pairs of a tabular model. `moments_error` (K,) are the standard
+    errors of simulated moments.
     """
 
     status: Status
@@ -64,8 +78,9 @@ class Result:
     dual: FloatArray | None
     policy: Greedy
     objective: float
-    lower_bound: float
+    lower_bound: float | None
     cost: float | None
+    moments_error: FloatArray | None
     history: tuple[Iteration, ...]
     phases: tuple[Phase, ...]
     warnings: tuple[str, ...]
@@ -92,7 +107,9 @@ class Result:
         files.save(path, self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], model: TabularModel | None = None) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], model: TabularModel | EventModel | None = None
+    ) -> Self:
         """Read a result written by `save`; with `model`, check that it is the result's own."""
         result: Self = files.load(path, cls)
         if model is None:
@@ -109,11 +126,12 @@ class Result:
 
 
 def solve(
-    model: TabularModel,
+    model: TabularModel | EventModel,
     basis: Basis,
     method: Method,
     *,
-    rows: AllRows | None = None,
+    rows: AllRows | SampledRows | None = None,
+    simulation: Simulation | None = None,
     stop: Stop | None = None,
     seed: int = 0,
     jobs: int | None = None,
@@ -123,20 +141,21 @@ def solve(
     """Choose weights, solve the program, and return a `Result`.
 
     `resume` continues a result (or a saved one) of the same model, basis and method from its
-    weights. `progress` is True for a line per iteration, or a function of each `Iteration`. `seed`
-    and `jobs` matter only where something is simulated; on tabular models everything is exact.
+    weights. `progress` is True for a line per iteration, or a function of each `Iteration`. An
+    event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
+    `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
     """
     _check_arguments(model, basis, method)
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
-    bench = Bench((rows or AllRows()).on(model, basis))
+    bench = _bench(model, basis, rows, simulation or Simulation(), seed, jobs)
     earlier = _earlier(resume, model, basis, bench)
     limits = stop or Stop()
     outcome = select_weights(
         bench,
         method,
         limits,
-        weights=None if earlier is None else earlier.weights,
+        point=None if earlier is None else Point(earlier.moments, earlier.weights),
         # The reported iterate is solved again, so its entry is replaced by a fresh one.
         history=() if earlier is None else earlier.history[:-1],
         watch=_print_iteration if progress is True else (progress or None),
@@ -156,7 +175,11 @@ def summary(result: Result) -> str:
     ]
     if last.sup_norm is not None:
         lines.append(f"mismatch    {last.sup_norm:.2g} between weights and occupancy (sup norm)")
-    if result.cost is not None:
+    if last.noise_ratio is not None:
+        lines.append(f"noise       moments within {last.noise_ratio:.2g} standard errors")
+    if last.dual_share is not None:
+        lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits")
+    if result.cost is not None and result.lower_bound is not None:
         gap = result.cost - result.lower_bound
         lines.append(f"cost        {result.cost:,.6g} (greedy policy, exact, over all time)")
         lines.append(f"optimum     between {result.lower_bound:,.6g} and {result.cost:,.6g}")
@@ -176,7 +199,9 @@ def summary(result: Result) -> str:
 
 
 def _advice(result: Result) -> str:
-    if result.cost is None or result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
+    if result.cost is None or result.lower_bound is None:
+        return "bellweight.evaluate(model, result.policy) tells what the policy costs"
+    if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
 
@@ -186,16 +211,39 @@ def _share(gap: float, cost: float) -> str:
 
 
 def _check_arguments(model: Any, basis: Any, method: Any) -> None:
-    if not isinstance(model, TabularModel):
-        raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
+    if not isinstance(model, TabularModel | EventModel):
+        raise ModelError(f"model is {type(model).__name__}, expected a TabularModel or EventModel")
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
     if not isinstance(method, Method):
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
 
 
+def _bench(
+    model: TabularModel | EventModel,
+    basis: Basis,
+    rows: AllRows | SampledRows | None,
+    simulation: Simulation,
+    seed: int,
+    jobs: int | None,
+) -> Bench:
+    if isinstance(model, TabularModel):
+        if isinstance(rows, SampledRows):
+            raise ArgumentError("rows is SampledRows, expected AllRows for a tabular model")
+        return TabularBench((rows or AllRows()).on(model, basis))
+    if not isinstance(rows, SampledRows):
+        raise ArgumentError(
+            "an event model's states cannot be enumerated: pass "
+            "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
+        )
+    return EventBench(rows.on(model, basis), simulation, seed, jobs)
+
+
 def _earlier(
-    resume: Result | str | os.PathLike[str] | None, model: TabularModel, basis: Basis, bench: Bench
+    resume: Result | str | os.PathLike[str] | None,
+    model: TabularModel | EventModel,
+    basis: Basis,
+    bench: Bench,
 ) -> Result | None:
     if resume is None:
         return None
@@ -218,7 +266,7 @@ def _result(
     notes = _notes(bench)
     for note in notes:
         warnings.warn(note, BellweightWarning, stacklevel=3)
-    phases = tuple(_phase(bench, phase) for phase in outcome.phases)
+    tabular = model if isinstance(model, TabularModel) else None
     return Result(
         status=outcome.status,
         method=method,
@@ -227,31 +275,40 @@ def _result(
         names=bench.rows.names,
         coef=_frozen(coef),
         moments=_frozen(iterate.moments),
-        weights=_frozen(iterate.weights),
+        weights=None if iterate.weights is None else _frozen(iterate.weights),
         support=iterate.dual,
-        dual=_frozen(iterate.dual.over_pairs(model)),
+        dual=None if tabular is None else _frozen(iterate.dual.over_pairs(tabular)),
         policy=iterate.greedy,
         objective=iterate.solution.objective,
-        lower_bound=float(bench.rows.moments(model.initial) @ coef),
-        cost=bench.cost(iterate.greedy),
+        lower_bound=None if tabular is None else float(bench.rows.moments(tabular.initial) @ coef),
+        cost=None if tabular is None else bench.cost(iterate.greedy),
+        moments_error=iterate.point.standard_error,
         history=outcome.history,
-        phases=phases,
+        phases=tuple(_phase(bench, phase) for phase in outcome.phases),
         warnings=notes,
         stop=stop,
         seed=seed,
         seconds=seconds,
         model_name=model.name,
-        model_size=f"{model.n_states:,} states, {model.n_pairs:,} pairs, "
-        f"discount {model.discount:g}",
+        model_size=_size(bench),
         model_digest=model.digest,
     )
+
+
+def _size(bench: Bench) -> str:
+    model = bench.model
+    if isinstance(model, TabularModel):
+        counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs"
+    else:
+        counts = f"{model.dimension} dimensions, {bench.rows.n_pairs:,} sampled rows"
+    return f"{counts}, discount {model.discount:g}"
 
 
 def _phase(bench: Bench, phase: Iterate) -> Phase:
     return Phase(
         coef=_frozen(phase.solution.coef),
         moments=_frozen(phase.moments),
-        weights=_frozen(phase.weights),
+        weights=None if phase.weights is None else _frozen(phase.weights),
         support=phase.dual,
         policy=phase.greedy,
         cost=bench.cost(phase.greedy),

@@ -6,7 +6,7 @@ remedy says what to try next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -92,6 +92,14 @@ class SolverError(BellweightError, RuntimeError):
         self.history = tuple(history)
         parts = [status.message, detail, f"try: {status.remedy}" if status.remedy else ""]
         super().__init__("; ".join(part for part in parts if part))
+
+
+class WorkerError(BellweightError, RuntimeError):
+    """A worker process died; `finished` holds the blocks of work that were done before."""
+
+    def __init__(self, text: str, finished: Mapping[tuple[int, int], Any]) -> None:
+        self.finished = dict(finished)
+        super().__init__(text)
 
 
 class BellweightWarning(UserWarning):

@@ -11,6 +11,9 @@ FEASIBILITY: Final = 1e-10
 OPTIMALITY: Final = 1e-9
 """Largest relative duality gap and dual residual accepted by the audit."""
 
+ROUNDING: Final = 1e-14
+"""Error of a sum that rounding alone may leave, relative to the size of its terms."""
+
 TIGHT: Final = 1e-13
 """Slack below which a row is tight, relative to the size of the terms that the slack is made of.
 

@@ -12,8 +12,10 @@ To try another generator or update, subclass `Iterative` and override `policy` o
 convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
 constant is small enough (the paper's remark on generalisations).
 
-Between iterations only the moments Phi' weights change, so the program stays warm. The map from
-moments to moments is deterministic, hence moments that repeat mean weights that cycle.
+A `Bench` does the work for a kind of model: exactly on tabular models, by simulation on event
+models, where weights are known only by their moments Phi' weights. Between iterations only the
+moments change, so the program stays warm. The map from moments to moments is deterministic (every
+iteration uses the same random streams), hence moments that repeat mean weights that cycle.
 """
 
 from __future__ import annotations
@@ -31,11 +33,13 @@ from bellweight import checks, exact, files, tolerances
 from bellweight.alp import AlpProgram, AlpSolution, Audit
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
-from bellweight.models import TabularModel
-from bellweight.occupancy import Occupancy, exact_occupancy
+from bellweight.models import EventModel, TabularModel
+from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulated_occupancy
 from bellweight.policy import DualSoftmax, Greedy, Policy, Support, Uniform
-from bellweight.rows import TabularRows
+from bellweight.rows import BellmanRows, EventRows, TabularRows
+from bellweight.simulate import episode_costs, rollout_of
 from bellweight.status import ArgumentError, SolverError, Status
+from bellweight.streams import stream_keys
 
 _EXACT_TOL = 1e-8
 
@@ -45,15 +49,18 @@ _EXACT_TOL = 1e-8
 class Stop:
     """When to stop: sup-norm tolerance, number of iterations, seconds.
 
-    The time limit is looked at between iterations, so the first iteration always completes.
+    The default tolerance is 1e-8 where occupancies are exact, and the noise of the estimate where
+    they are simulated: every moment within one standard error. The time limit is looked at between
+    iterations, so the first iteration always completes.
     """
 
-    tol: float = _EXACT_TOL
+    tol: float | None = None
     max_iterations: int = 100
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        checks.positive(self.tol, "tol")
+        if self.tol is not None:
+            checks.positive(self.tol, "tol")
         checks.count(self.max_iterations, "max_iterations")
         if self.max_seconds is not None:
             checks.positive(self.max_seconds, "max_seconds")
@@ -64,8 +71,11 @@ class Stop:
 class Iteration:
     """What happened in one iteration.
 
-    `sup_norm` and `one_norm` are those of occupancy minus weights (None when the method generates
-    no policy), `moment_step` the 1-norm between these moments and the ones before (None at first).
+    `sup_norm` and `one_norm` are those of occupancy minus weights, or of their moments where states
+    cannot be enumerated (None when the method generates no policy); `moment_step` is the 1-norm
+    between these moments and the ones before (None at first); `noise_ratio` the largest difference
+    of moments in standard errors (None where nothing is simulated); `dual_share` the share of
+    the occupancy in states with dual mass.
     """
 
     iteration: int
@@ -76,9 +86,25 @@ class Iteration:
     audit: Audit
     dual_residual: float
     flow_residual: float | None
+    noise_ratio: float | None
+    dual_share: float | None
     passes: int
     rows: int
     seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Weights as the loop sees them: their moments (K,) and, where they exist, the weights (S,)."""
+
+    moments: FloatArray
+    weights: FloatArray | None = None
+    standard_error: FloatArray | None = None
+
+    @property
+    def vector(self) -> FloatArray:
+        """What updates and norms apply to: the weights, or else the moments."""
+        return self.moments if self.weights is None else self.weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +116,30 @@ class Iterate:
     """
 
     bench: Bench
-    weights: FloatArray
-    moments: FloatArray
+    point: Point
     solution: AlpSolution
     dual: Support
     dual_residual: float
 
     @property
-    def model(self) -> TabularModel:
+    def weights(self) -> FloatArray | None:
+        """The weights (S,), or None where states cannot be enumerated."""
+        return self.point.weights
+
+    @property
+    def moments(self) -> FloatArray:
+        """The moments Phi' weights (K,)."""
+        return self.point.moments
+
+    @property
+    def model(self) -> TabularModel | EventModel:
         """The model."""
         return self.bench.model
 
     @cached_property
     def greedy(self) -> Greedy:
         """The greedy policy of the coefficients, ties decided by the dual."""
-        return Greedy.from_values(self.bench.rows, self.solution.coef, self.dual)
+        return self.bench.greedy(self.solution.coef, self.dual)
 
 
 @dataclass(frozen=True)
@@ -112,15 +147,15 @@ class Method(ABC):
     """A way to choose the weights: immutable settings, no data."""
 
     @abstractmethod
-    def first_weights(self, bench: Bench) -> FloatArray:
-        """Return the weights (S,) to begin with."""
+    def first(self, bench: Bench) -> Point:
+        """Return the weights to begin with."""
 
     def policy(self, iterate: Iterate) -> Policy | None:
         """Return the policy whose occupancy the weights should match; None: they are final."""
         return None
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
-        """Return the next weights."""
+        """Return the next weights, or the next moments where states cannot be enumerated."""
         return occupancy
 
     def prepare(self, bench: Bench) -> Method:
@@ -136,12 +171,18 @@ class Method(ABC):
 @files.storable
 @dataclass(frozen=True, eq=False)
 class Fixed(Method):
-    """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`."""
+    """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`.
+
+    Where states cannot be enumerated, `moments` (K,) takes the place of an array.
+    """
 
     weights: Any = "initial"
+    moments: Any = None
 
-    def first_weights(self, bench: Bench) -> FloatArray:
-        return bench.named_weights(self.weights, "weights")
+    def first(self, bench: Bench) -> Point:
+        if self.moments is not None:
+            return Point(bench.checked_moments(self.moments))
+        return bench.named_point(self.weights, "weights")
 
 
 @files.storable
@@ -151,8 +192,8 @@ class FromPolicy(Method):
 
     from_policy: Policy = field(default_factory=Uniform)
 
-    def first_weights(self, bench: Bench) -> FloatArray:
-        return bench.occupancy(self.from_policy).weights
+    def first(self, bench: Bench) -> Point:
+        return bench.occupied(bench.occupancy(self.from_policy))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,10 +209,10 @@ class Iterative(Method):
     def __post_init__(self) -> None:
         checks.positive(self.step_size, "step_size", below=1.0, closed=True)
 
-    def first_weights(self, bench: Bench) -> FloatArray:
+    def first(self, bench: Bench) -> Point:
         if isinstance(self.start, Method):
-            return select_weights(bench, self.start, Stop()).iterate.weights
-        return bench.named_weights(self.start, "start")
+            return select_weights(bench, self.start, Stop()).iterate.point
+        return bench.named_point(self.start, "start")
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
         # A convex step keeps the weights on the simplex (eq. dia_weight_update).
@@ -220,13 +261,42 @@ class DIA(Iterative):
         return DualSoftmax(iterate.dual, self.target, self.temperature, self.smoothing_mass)
 
 
-class Bench:
+class Bench(ABC):
     """A model, its rows and a warm program: what the loop works with."""
 
-    def __init__(self, rows: TabularRows) -> None:
-        self.rows = rows
-        self.model = rows.model
+    model: TabularModel | EventModel
+    rows: BellmanRows
+
+    def __init__(self) -> None:
         self._program: AlpProgram | None = None
+
+    @abstractmethod
+    def occupancy(self, policy: Policy) -> Occupancy:
+        """Return the discounted occupancy of a policy."""
+
+    @abstractmethod
+    def occupied(self, occupancy: Occupancy) -> Point:
+        """Return an occupancy as weights."""
+
+    @abstractmethod
+    def named_point(self, weights: Any, name: str) -> Point:
+        """Return weights given as an array or by name."""
+
+    @abstractmethod
+    def point_of(self, vector: FloatArray) -> Point:
+        """Return the point with this vector of weights, or of moments."""
+
+    @abstractmethod
+    def greedy(self, coef: FloatArray, dual: Support) -> Greedy:
+        """Return the greedy policy of coefficients."""
+
+    @abstractmethod
+    def cost(self, policy: Policy) -> float:
+        """Return the expected discounted cost of a policy from the initial distribution."""
+
+    @abstractmethod
+    def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
+        """Return the share of an occupancy in states with dual mass."""
 
     def program(self, reference: FloatArray | None = None) -> AlpProgram:
         """Return the program, built around the first weights it is asked for."""
@@ -234,32 +304,109 @@ class Bench:
             self._program = AlpProgram(self.rows, reference)
         return self._program
 
-    def iterate(self, weights: FloatArray) -> Iterate:
+    def iterate(self, point: Point) -> Iterate:
         """Solve the program for some weights and select the minimum-norm dual."""
-        moments = self.rows.moments(weights)
-        solution = self.program(weights).solve(moments, weights)
+        solution = self.program(point.weights).solve(point.moments, point.weights)
         dual = minimum_norm_dual(solution)
-        model = self.model
-        support = Support(model.pair_state[dual.keys], model.pair_action[dual.keys], dual.values)
-        return Iterate(self, weights, moments, solution, support, dual.residual)
+        support = Support(*self.rows.support_of(dual.keys), dual.values)
+        return Iterate(self, point, solution, support, dual.residual)
+
+    def checked_moments(self, moments: Any) -> FloatArray:
+        """Return moments (K,) given by the user."""
+        return checks.float_array(moments, "moments", (self.rows.n_basis,), ArgumentError)
+
+
+class TabularBench(Bench):
+    """Everything exact."""
+
+    def __init__(self, rows: TabularRows) -> None:
+        super().__init__()
+        self.rows: TabularRows = rows
+        self.model: TabularModel = rows.model
 
     def occupancy(self, policy: Policy) -> Occupancy:
-        """Return the discounted occupancy of a policy."""
         return exact_occupancy(self.model, policy)
 
-    def cost(self, policy: Policy) -> float:
-        """Return the expected discounted cost of a policy from the initial distribution."""
-        return float(self.model.initial @ exact.policy_value(self.model, policy))
+    def occupied(self, occupancy: Occupancy) -> Point:
+        assert occupancy.weights is not None
+        return self.point_of(occupancy.weights)
 
-    def named_weights(self, weights: Any, name: str) -> FloatArray:
-        """Return weights given as an array or by name."""
+    def point_of(self, vector: FloatArray) -> Point:
+        return Point(self.rows.moments(vector), vector)
+
+    def named_point(self, weights: Any, name: str) -> Point:
         model = self.model
         if isinstance(weights, str):
             checks.one_of(weights, name, ("initial", "uniform"))
-            if weights == "initial":
-                return model.initial
-            return np.full(model.n_states, 1.0 / model.n_states)
-        return checks.distribution(weights, name, model.n_states, model.state_name, ArgumentError)
+            even = np.full(model.n_states, 1.0 / model.n_states)
+            return self.point_of(model.initial if weights == "initial" else even)
+        given = checks.distribution(weights, name, model.n_states, model.state_name, ArgumentError)
+        return self.point_of(given)
+
+    def greedy(self, coef: FloatArray, dual: Support) -> Greedy:
+        return Greedy.from_values(self.rows, coef, dual)
+
+    def cost(self, policy: Policy) -> float:
+        return float(self.model.initial @ exact.policy_value(self.model, policy))
+
+    def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
+        assert occupancy.weights is not None
+        return float(occupancy.weights[np.unique(dual.states)].sum())
+
+
+class EventBench(Bench):
+    """Occupancies by simulation, always on the same random streams; weights known by moments."""
+
+    def __init__(
+        self, rows: EventRows, simulation: Simulation, seed: int, jobs: int | None = None
+    ) -> None:
+        super().__init__()
+        self.rows: EventRows = rows
+        self.model: EventModel = rows.model
+        self.simulation = simulation
+        self.seed = seed
+        self.jobs = jobs
+
+    def occupancy(self, policy: Policy) -> Occupancy:
+        return simulated_occupancy(
+            self.model, policy, self.rows.basis, self.simulation, seed=self.seed, jobs=self.jobs
+        )
+
+    def occupied(self, occupancy: Occupancy) -> Point:
+        assert occupancy.moments is not None
+        return Point(occupancy.moments, standard_error=occupancy.standard_error)
+
+    def point_of(self, vector: FloatArray) -> Point:
+        return Point(vector)
+
+    def named_point(self, weights: Any, name: str) -> Point:
+        if not isinstance(weights, str) or weights != "initial":
+            raise ArgumentError(
+                f'{name} is {weights!r}, expected "initial" for a model whose states cannot be '
+                "enumerated: use Fixed(moments=...) or FromPolicy(policy)"
+            )
+        exactly = self.model.initial_moments(self.rows.basis.words(self.model.dimension))
+        if exactly is not None:
+            return Point(exactly)
+        n = self.simulation.episodes
+        states = self.model.sample_initial(0, n, stream_keys(self.seed)[0])
+        features = self.rows.basis(states.astype(np.float64))
+        return Point(
+            features.mean(axis=0), standard_error=features.std(axis=0, ddof=1) / np.sqrt(n)
+        )
+
+    def greedy(self, coef: FloatArray, dual: Support) -> Greedy:
+        return Greedy(basis=self.rows.basis, coef=coef, dual=dual, model=self.model)
+
+    def cost(self, policy: Policy) -> float:
+        rollout = rollout_of(self.model, policy)
+        horizon = self.simulation.steps(self.model.discount)
+        episodes = self.simulation.episodes
+        costs = episode_costs(rollout, 0, episodes, horizon, self.seed, self.jobs)
+        return float(costs.mean())
+
+    def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
+        return occupancy.dual_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,14 +424,14 @@ def select_weights(
     method: Method,
     stop: Stop,
     *,
-    weights: FloatArray | None = None,
+    point: Point | None = None,
     history: tuple[Iteration, ...] = (),
     watch: Callable[[Iteration], None] | None = None,
 ) -> Outcome:
-    """Run Algorithm 1; `weights` and `history` are those of a run to go on with."""
+    """Run Algorithm 1; `point` and `history` are those of a run to go on with."""
     run = _Run(bench, method, stop, list(history), watch)
     try:
-        return run.until_stopped(weights)
+        return run.until_stopped(point)
     except SolverError as problem:
         raise SolverError(problem.status, problem.detail, run.history) from problem
     except KeyboardInterrupt:
@@ -313,33 +460,32 @@ class _Run:
         self._began = time.perf_counter()
         self._trail: list[FloatArray] = []
 
-    def until_stopped(self, weights: FloatArray | None) -> Outcome:
+    def until_stopped(self, point: Point | None) -> Outcome:
         method = self.method.prepare(self.bench)
-        if weights is None:
-            weights = method.first_weights(self.bench)
+        if point is None:
+            point = method.first(self.bench)
         while True:
-            iterate, occupancy, record = self._step(method, weights)
+            iterate, occupied, record = self._step(method, point)
             self.last = iterate
             status = self._status(record)
             if status is not None:
                 return self._outcome(status, iterate)
-            assert occupancy is not None
-            following = method.update(weights, occupancy.weights)
+            assert occupied is not None
+            point = self.bench.point_of(method.update(point.vector, occupied.vector))
             period = self._period(iterate.moments)
             if period is not None:
-                return self._cycle(method, following, period)
-            weights = following
+                return self._cycle(method, point, period)
 
-    def _step(
-        self, method: Method, weights: FloatArray
-    ) -> tuple[Iterate, Occupancy | None, Iteration]:
+    def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, Iteration]:
         began = time.perf_counter()
-        iterate = self.bench.iterate(weights)
+        iterate = self.bench.iterate(point)
         policy = method.policy(iterate)
         occupancy = None if policy is None else self.bench.occupancy(policy)
-        gap = None if occupancy is None else np.abs(occupancy.weights - weights)
+        occupied = None if occupancy is None else self.bench.occupied(occupancy)
+        gap = None if occupied is None else np.abs(occupied.vector - point.vector)
         before = self.last.moments if self.last is not None else None
         solution = iterate.solution
+        share = None if occupancy is None else self.bench.dual_share(occupancy, iterate.dual)
         record = Iteration(
             iteration=len(self.history),
             objective=solution.objective,
@@ -349,6 +495,8 @@ class _Run:
             audit=solution.audit,
             dual_residual=iterate.dual_residual,
             flow_residual=None if occupancy is None else occupancy.residual,
+            noise_ratio=None if occupied is None else _noise_ratio(point, occupied),
+            dual_share=share,
             passes=solution.passes,
             rows=solution.n_rows,
             seconds=time.perf_counter() - began,
@@ -356,10 +504,10 @@ class _Run:
         self.history.append(record)
         if self._watch is not None:
             self._watch(record)
-        return iterate, occupancy, record
+        return iterate, occupied, record
 
     def _status(self, record: Iteration) -> Status | None:
-        if record.sup_norm is None or record.sup_norm <= self.stop.tol:
+        if record.sup_norm is None or self._settled(record):
             return Status.CONVERGED
         if len(self.history) >= self.stop.max_iterations:
             return Status.ITERATION_LIMIT
@@ -367,6 +515,12 @@ class _Run:
         if limit is not None and time.perf_counter() - self._began >= limit:
             return Status.TIME_LIMIT
         return None
+
+    def _settled(self, record: Iteration) -> bool:
+        assert record.sup_norm is not None
+        if self.stop.tol is None and record.noise_ratio is not None:
+            return record.noise_ratio <= 1.0
+        return record.sup_norm <= (_EXACT_TOL if self.stop.tol is None else self.stop.tol)
 
     def _outcome(self, status: Status, iterate: Iterate) -> Outcome:
         if iterate.solution.status is Status.INACCURATE:
@@ -392,16 +546,26 @@ class _Run:
                 return period
         return None
 
-    def _cycle(self, method: Method, weights: FloatArray, period: int) -> Outcome:
+    def _cycle(self, method: Method, point: Point, period: int) -> Outcome:
         """Go once round the cycle, keep every phase, and report the one of lowest cost."""
         phases = []
         for _ in range(period):
-            iterate, occupancy, _ = self._step(method, weights)
+            iterate, occupied, _ = self._step(method, point)
             self.last = iterate
             phases.append(iterate)
-            assert occupancy is not None
-            weights = method.update(weights, occupancy.weights)
+            assert occupied is not None
+            point = self.bench.point_of(method.update(point.vector, occupied.vector))
         costs = [self.bench.cost(phase.greedy) for phase in phases]
         best = phases[int(np.argmin(costs))]
         outcome = self._outcome(Status.CYCLING, best)
         return replace(outcome, phases=tuple(phases))
+
+
+def _noise_ratio(point: Point, occupied: Point) -> float | None:
+    """Return the largest change of a moment in standard errors of the estimate."""
+    error = occupied.standard_error
+    if error is None:
+        return None
+    gap = np.abs(occupied.moments - point.moments)
+    noisy = error > 0.0
+    return float(np.max(gap[noisy] / error[noisy], initial=0.0))

@@ -1,0 +1,499 @@
+"""Compiled loops of an event model: the text below the line is compiled together with the user's code.
+
+The names above the line stand in for what a model provides; `models/compile.py` writes the real ones.
+A value function is passed as `value = (prefix, letter, coef, constant, linear, quadratic, is_quadratic)`:
+monomial k is monomial prefix[k] times coordinate letter[k], and up to degree two the same function is
+constant + linear' x + x' quadratic x, for which differences are cheap. A table of states is passed as
+`(slots, states, numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A).
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,empty-body"
+# ruff: noqa: PLR0912
+
+import numpy as np
+
+from bellweight.streams import compiled, draw, episode_key, mix
+
+DIMENSION, N_ACTIONS, N_EVENTS, N_DRAWS = 1, 1, 1, 1
+SHARED_MOVES = True
+UPPER = np.zeros(1, dtype=np.int64)
+
+
+def user_cost(state, action): ...
+def user_probability(state, action, event): ...
+def user_move(state, action, event): ...
+def user_admissible(state, action): ...
+def user_initial(state, u): ...
+def user_rule(state, parameters): ...
+
+
+# ---- below this line: copied into every compiled model ----
+UNIFORM, GREEDY, RULE = 0, 1, 2
+FINE, BAD_PROBABILITY, NEGATIVE_STATE, BAD_COST, BAD_ACTION, NO_ACTION = 0, 1, 2, 3, 4, 5
+TIE = 1e-12
+SLACK = 1e-9
+
+
+@compiled
+def move_to(state, action, event, successor):
+    """Write the state after an event; an event that would leave the bounds does not happen."""
+    for i in range(DIMENSION):
+        successor[i] = state[i]
+    user_move(successor, action, event)
+    for i in range(DIMENSION):
+        if successor[i] < 0:
+            return NEGATIVE_STATE
+        if 0 <= UPPER[i] < successor[i]:
+            for j in range(DIMENSION):
+                successor[j] = state[j]
+            return FINE
+    return FINE
+
+
+@compiled
+def fill_features(state, prefix, letter, phi):
+    phi[0] = 1.0
+    for k in range(1, len(phi)):
+        phi[k] = phi[prefix[k]] * state[letter[k]]
+
+
+@compiled
+def value_at(state, value, slope, phi):
+    """Return the value of a state and prepare `slope` for differences around it."""
+    prefix, letter, coef, constant, linear, quadratic, is_quadratic = value
+    if is_quadratic:
+        total = constant
+        for i in range(DIMENSION):
+            s = 0.0
+            for j in range(DIMENSION):
+                s += quadratic[i, j] * state[j]
+            slope[i] = linear[i] + 2.0 * s
+            total += (linear[i] + s) * state[i]
+        return total
+    fill_features(state, prefix, letter, phi)
+    total = 0.0
+    for k in range(len(coef)):
+        total += coef[k] * phi[k]
+    return total
+
+
+@compiled
+def value_change(state, successor, value, here, slope, phi):
+    """Return the value of the successor minus the value of the state."""
+    prefix, letter, coef, constant, linear, quadratic, is_quadratic = value
+    if is_quadratic:
+        change = 0.0
+        for i in range(DIMENSION):
+            step = successor[i] - state[i]
+            if step != 0:
+                s = slope[i]
+                for j in range(DIMENSION):
+                    other = successor[j] - state[j]
+                    if other != 0:
+                        s += quadratic[i, j] * other
+                change += s * step
+        return change
+    fill_features(successor, prefix, letter, phi)
+    total = 0.0
+    for k in range(len(coef)):
+        total += coef[k] * phi[k]
+    return total - here
+
+
+@compiled
+def fill_changes(state, action, value, here, slope, phi, successor, change):
+    """Write the change of value by each event; NaN for one that leads nowhere."""
+    for event in range(N_EVENTS):
+        if move_to(state, action, event, successor) == FINE:
+            change[event] = value_change(state, successor, value, here, slope, phi)
+        else:
+            change[event] = np.nan
+
+
+@compiled
+def fill_quality(state, discount, value, slope, phi, successor, change, quality):
+    """Write cost plus discounted value, minus discount times the value here, for every action.
+
+    Inadmissible actions get infinity. Returns a fault and the value at the state.
+    """
+    here = value_at(state, value, slope, phi)
+    if SHARED_MOVES:
+        fill_changes(state, 0, value, here, slope, phi, successor, change)
+    for action in range(N_ACTIONS):
+        quality[action] = np.inf
+        if user_admissible(state, action):
+            if not SHARED_MOVES:
+                fill_changes(state, action, value, here, slope, phi, successor, change)
+            total = 0.0
+            for event in range(N_EVENTS):
+                p = user_probability(state, action, event)
+                if p != 0.0:
+                    total += p * change[event]
+            if np.isnan(total):
+                return NEGATIVE_STATE, here
+            quality[action] = user_cost(state, action) + discount * total
+    return FINE, here
+
+
+@compiled
+def hash_of(state):
+    h = np.uint64(0xCBF29CE484222325)
+    for i in range(DIMENSION):
+        h = (h ^ np.uint64(state[i])) * np.uint64(0x100000001B3)
+    return mix(h)
+
+
+@compiled
+def find(state, slots, states):
+    """Return the row of a state in a table, or -1."""
+    if len(states) == 0:
+        return -1
+    mask = np.uint64(len(slots) - 1)
+    place = hash_of(state) & mask
+    while True:
+        row = slots[place]
+        if row < 0:
+            return -1
+        same = True
+        for i in range(DIMENSION):
+            if states[row, i] != state[i]:
+                same = False
+                break
+        if same:
+            return row
+        place = (place + np.uint64(1)) & mask
+
+
+@compiled
+def fill_slots(slots, states):
+    mask = np.uint64(len(slots) - 1)
+    for row in range(len(states)):
+        place = hash_of(states[row]) & mask
+        while slots[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        slots[place] = row
+
+
+@compiled
+def greedy_action(state, discount, value, ties, slope, phi, successor, change, quality):
+    """Return the greedy action, or minus a fault; ties go to dual mass, then the lowest action."""
+    fault, here = fill_quality(state, discount, value, slope, phi, successor, change, quality)
+    if fault != FINE:
+        return -fault
+    best, lowest, second = -1, np.inf, np.inf
+    for action in range(N_ACTIONS):
+        q = quality[action]
+        if q < lowest:
+            second = lowest
+            lowest = q
+            best = action
+        elif q < second:
+            second = q
+    if best < 0:
+        return -NO_ACTION
+    edge = lowest + TIE * (abs(lowest + discount * here) + abs(here))
+    if second > edge:
+        return best
+    row = find(state, ties[0], ties[1])
+    best, most = -1, -1.0
+    for action in range(N_ACTIONS):
+        if quality[action] <= edge:
+            mass = ties[2][row, action] if row >= 0 else 0.0
+            if mass > most:
+                most = mass
+                best = action
+    return best
+
+
+@compiled
+def uniform_action(state, u):
+    count = 0
+    for action in range(N_ACTIONS):
+        if user_admissible(state, action):
+            count += 1
+    chosen = min(int(u * count), count - 1)
+    for action in range(N_ACTIONS):
+        if user_admissible(state, action):
+            if chosen == 0:
+                return action
+            chosen -= 1
+    return -NO_ACTION
+
+
+@compiled
+def choose(state, u, discount, policy, slope, phi, successor, change, quality):
+    """Return the policy's action, or minus a fault, and whether the state has dual mass."""
+    kind, value, ties, dual, parameters = policy
+    row = find(state, dual[0], dual[1])
+    if row >= 0:
+        # The last column is the share of the dual; the others are the softmax's running sums.
+        share = dual[2][row, N_ACTIONS]
+        if u < share:
+            u = u / share
+            for action in range(N_ACTIONS):
+                if u < dual[2][row, action]:
+                    return action, True
+        else:
+            u = (u - share) / (1.0 - share)
+    if kind == UNIFORM:
+        action = uniform_action(state, u)
+    elif kind == GREEDY:
+        action = greedy_action(state, discount, value, ties, slope, phi, successor, change, quality)
+    else:
+        action = int(user_rule(state, parameters))
+        if action < 0 or action >= N_ACTIONS or not user_admissible(state, action):
+            action = -BAD_ACTION
+    return action, row >= 0
+
+
+@compiled
+def advance(state, action, u, successor):
+    """Move to the next state; return a fault."""
+    total = 0.0
+    happened = -1
+    for event in range(N_EVENTS):
+        p = user_probability(state, action, event)
+        if not p >= 0.0:
+            return BAD_PROBABILITY
+        total += p
+        if happened < 0 and u < total:
+            happened = event
+    if total > 1.0 + SLACK:
+        return BAD_PROBABILITY
+    if happened >= 0:
+        fault = move_to(state, action, happened, successor)
+        if fault != FINE:
+            return fault
+        for i in range(DIMENSION):
+            state[i] = successor[i]
+    return FINE
+
+
+@compiled
+def begin(episode, key, state, u):
+    """Draw the first state of an episode."""
+    stream = episode_key(key, episode)
+    for i in range(N_DRAWS):
+        u[i] = draw(stream, i)
+    for i in range(DIMENSION):
+        state[i] = 0
+    user_initial(state, u)
+    for i in range(DIMENSION):
+        if state[i] < 0 or 0 <= UPPER[i] < state[i]:
+            return NEGATIVE_STATE
+    return FINE
+
+
+@compiled
+def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hits, fault_state):
+    """Simulate episodes: discounted costs (n,), discounted features (n, K), discounted dual hits (n,).
+
+    Features and hits are left out when `sums` has no column. Returns a fault and the action.
+    """
+    prefix, letter = basis
+    n_basis = sums.shape[1]
+    state = np.zeros(DIMENSION, dtype=np.int64)
+    successor = np.zeros(DIMENSION, dtype=np.int64)
+    u = np.zeros(N_DRAWS)
+    slope = np.zeros(DIMENSION)
+    change = np.zeros(N_EVENTS)
+    quality = np.zeros(N_ACTIONS)
+    phi = np.zeros(max(len(policy[1][2]), 1))
+    seen = np.zeros(n_basis)
+    for episode in range(first, last):
+        n = episode - first
+        action = 0
+        fault = begin(episode, keys[0], state, u)
+        action_key = episode_key(keys[1], episode)
+        event_key = episode_key(keys[2], episode)
+        total, factor, hit = 0.0, 1.0, 0.0
+        for step in range(horizon):
+            if fault != FINE:
+                break
+            if n_basis > 0:
+                fill_features(state, prefix, letter, seen)
+                for k in range(n_basis):
+                    sums[n, k] += factor * seen[k]
+            action, in_dual = choose(
+                state, draw(action_key, step), discount, policy, slope, phi, successor, change, quality
+            )
+            if action < 0:
+                fault = -action
+                break
+            if in_dual:
+                hit += factor
+            cost = user_cost(state, action)
+            if not abs(cost) < np.inf:
+                fault = BAD_COST
+                break
+            total += factor * cost
+            factor *= discount
+            fault = advance(state, action, draw(event_key, step), successor)
+        if fault != FINE:
+            for i in range(DIMENSION):
+                fault_state[i] = state[i]
+            return fault, action
+        costs[n] = total
+        hits[n] = hit
+    return FINE, 0
+
+
+@compiled
+def occupied_states(first, last, keys, discount, policy, states, fault_state):
+    """Write one state per episode, drawn from the policy's discounted occupancy."""
+    state = np.zeros(DIMENSION, dtype=np.int64)
+    successor = np.zeros(DIMENSION, dtype=np.int64)
+    u = np.zeros(N_DRAWS)
+    slope = np.zeros(DIMENSION)
+    change = np.zeros(N_EVENTS)
+    quality = np.zeros(N_ACTIONS)
+    phi = np.zeros(max(len(policy[1][2]), 1))
+    for episode in range(first, last):
+        action = 0
+        fault = begin(episode, keys[0], state, u)
+        action_key = episode_key(keys[1], episode)
+        event_key = episode_key(keys[2], episode)
+        # The number of steps is geometric: P(steps >= t) = discount^t.
+        left = np.log(1.0 - draw(episode_key(keys[0], episode), N_DRAWS)) / np.log(discount)
+        for step in range(int(left)):
+            if fault != FINE:
+                break
+            action, in_dual = choose(
+                state, draw(action_key, step), discount, policy, slope, phi, successor, change, quality
+            )
+            fault = -action if action < 0 else advance(state, action, draw(event_key, step), successor)
+        if fault != FINE:
+            for i in range(DIMENSION):
+                fault_state[i] = state[i]
+            return fault, action
+        for i in range(DIMENSION):
+            states[episode - first, i] = state[i]
+    return FINE, 0
+
+
+@compiled
+def act(state, u, discount, policy):
+    """Return the policy's action in one state, or minus a fault."""
+    slope = np.zeros(DIMENSION)
+    change = np.zeros(N_EVENTS)
+    quality = np.zeros(N_ACTIONS)
+    phi = np.zeros(max(len(policy[1][2]), 1))
+    successor = np.zeros(DIMENSION, dtype=np.int64)
+    action, in_dual = choose(state, u, discount, policy, slope, phi, successor, change, quality)
+    return action
+
+
+@compiled
+def slacks(states, discount, value, slack, fault_state):
+    """Write the Bellman residual (n, A) of each state and action, infinite where inadmissible."""
+    slope = np.zeros(DIMENSION)
+    change = np.zeros(N_EVENTS)
+    phi = np.zeros(max(len(value[2]), 1))
+    successor = np.zeros(DIMENSION, dtype=np.int64)
+    for n in range(len(states)):
+        fault, here = fill_quality(
+            states[n], discount, value, slope, phi, successor, change, slack[n]
+        )
+        if fault != FINE:
+            for i in range(DIMENSION):
+                fault_state[i] = states[n, i]
+            return fault
+        for action in range(N_ACTIONS):
+            slack[n, action] -= (1.0 - discount) * here
+    return FINE
+
+
+@compiled
+def expand(states, actions, cost, probability, successors, fault_state):
+    """Write cost (n,), event probabilities (n, E) and successors (n, E, d) of state-action pairs."""
+    for n in range(len(states)):
+        fault = FINE
+        total = 0.0
+        cost[n] = user_cost(states[n], actions[n])
+        if not abs(cost[n]) < np.inf:
+            fault = BAD_COST
+        for event in range(N_EVENTS):
+            p = user_probability(states[n], actions[n], event)
+            if not p >= 0.0:
+                fault = BAD_PROBABILITY
+            total += p
+            probability[n, event] = p
+            moved = move_to(states[n], actions[n], event, successors[n, event])
+            if moved != FINE and p > 0.0:
+                fault = moved
+        if not total <= 1.0 + SLACK:
+            fault = BAD_PROBABILITY
+        if fault != FINE:
+            for i in range(DIMENSION):
+                fault_state[i] = states[n, i]
+            return fault, actions[n]
+    return FINE, 0
+
+
+@compiled
+def bellman_rows(states, actions, discount, prefix, letter, rows, cost, fault_state):
+    """Write costs (n,) and Bellman rows (n, K) of state-action pairs; no rows if there is no column.
+
+    Pairs of one state that follow each other share the features of its successors.
+    """
+    n_basis = rows.shape[1]
+    here = np.zeros(n_basis)
+    after = np.zeros((N_EVENTS, n_basis))
+    reached = np.zeros(N_EVENTS, dtype=np.bool_)
+    successor = np.zeros(DIMENSION, dtype=np.int64)
+    for n in range(len(states)):
+        fault, total = FINE, 0.0
+        fresh = n == 0 or not SHARED_MOVES
+        if not fresh:
+            for i in range(DIMENSION):
+                if states[n, i] != states[n - 1, i]:
+                    fresh = True
+        if fresh:
+            if n_basis > 0:
+                fill_features(states[n], prefix, letter, here)
+            for event in range(N_EVENTS):
+                reached[event] = move_to(states[n], actions[n], event, successor) == FINE
+                if n_basis > 0:
+                    fill_features(successor, prefix, letter, after[event])
+        cost[n] = user_cost(states[n], actions[n])
+        if not abs(cost[n]) < np.inf:
+            fault = BAD_COST
+        for k in range(n_basis):
+            rows[n, k] = (1.0 - discount) * here[k]
+        for event in range(N_EVENTS):
+            p = user_probability(states[n], actions[n], event)
+            total += p
+            if not p >= 0.0:
+                fault = BAD_PROBABILITY
+            if p > 0.0:
+                if not reached[event]:
+                    fault = NEGATIVE_STATE
+                for k in range(n_basis):
+                    rows[n, k] -= discount * p * (after[event, k] - here[k])
+        if not total <= 1.0 + SLACK:
+            fault = BAD_PROBABILITY
+        if fault != FINE:
+            for i in range(DIMENSION):
+                fault_state[i] = states[n, i]
+            return fault, actions[n]
+    return FINE, 0
+
+
+@compiled
+def allowed(states, mask):
+    """Write which actions are admissible in each state (n, A)."""
+    for n in range(len(states)):
+        for action in range(N_ACTIONS):
+            mask[n, action] = user_admissible(states[n], action)
+
+
+@compiled
+def initial_states(first, last, key, states, fault_state):
+    """Draw the first states of episodes."""
+    u = np.zeros(N_DRAWS)
+    for episode in range(first, last):
+        if begin(episode, key, states[episode - first], u) != FINE:
+            for i in range(DIMENSION):
+                fault_state[i] = states[episode - first, i]
+            return NEGATIVE_STATE
+    return FINE

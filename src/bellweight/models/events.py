@@ -1,0 +1,315 @@
+"""Models that cannot be enumerated: integer-vector states, finitely many actions and events.
+
+In each step at most one event happens. The user writes small plain functions, each taking only the
+arguments it depends on, in place of a transition matrix:
+
+    cost(state, action)                  a number
+    probability(state, action, event)    the chance of an event; what is left over is "nothing happens"
+    move(state, action, event)           changes `state` in place
+    admissible(state, action)            whether an action may be taken (default: always)
+
+The functions are compiled with Numba together with the loops of simulation and row generation.
+Coordinates may have upper bounds: an event that would exceed one does not happen. A `move` that does
+not depend on the action makes greedy simulation several times faster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bellweight import checks
+from bellweight.checks import FloatArray, IntArray
+from bellweight.models import compile
+from bellweight.models.compile import Source
+from bellweight.models.initial import Geometric, PointMass, product_moments
+from bellweight.models.tabular import TabularModel
+from bellweight.status import ModelError
+
+_MAX_ENUMERATED = 5_000_000
+_CHECKED_STATES = 256
+
+_ARGUMENTS = {
+    "cost": ("state", "action"),
+    "probability": ("state", "action", "event"),
+    "move": ("state", "action", "event"),
+    "admissible": ("state", "action"),
+    "initial": ("state", "u"),
+    "rule": ("state", "parameters"),
+}
+_OTHERWISE = {"admissible": "return True", "rule": "return -1"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EventModel:
+    """A Markov decision process given by functions.
+
+    `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
+    number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`, or
+    a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
+    `cost_growth` declares by how much the expected cost can grow in one step at most; without it the
+    tail of a simulated cost has no bound. `compiled=False` runs everything as plain Python, slowly.
+    """
+
+    dimension: int
+    actions: Sequence[str]
+    events: Sequence[str]
+    cost: Callable[..., float]
+    probability: Callable[..., float]
+    move: Callable[..., None]
+    discount: float
+    initial: Any = None
+    admissible: Callable[..., bool] | None = None
+    upper: Any = None
+    initial_draws: int | None = None
+    cost_growth: float | None = None
+    compiled: bool = True
+    name: str = "event model"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "dimension", checks.count(self.dimension, "dimension"))
+        put(self, "actions", _labels(self.actions, "actions"))
+        put(self, "events", _labels(self.events, "events"))
+        put(self, "discount", checks.discount_factor(self.discount))
+        put(self, "upper", self._checked_upper())
+        if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
+            raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
+        for role in ("cost", "probability", "move", "admissible"):
+            function = getattr(self, role)
+            if function is not None:
+                compile.arguments_of(function, role, _ARGUMENTS[role])
+        put(self, "initial", self._checked_initial())
+        _ = self.source
+        if self.compiled:
+            self._check_compiled()
+        self._check_start()
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return len(self.actions)
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return len(self.events)
+
+    def label(self, action: int) -> str:
+        """Return the name of an action."""
+        return str(self.actions[action])
+
+    @cached_property
+    def source(self) -> Source:
+        """The text of the compiled model."""
+        return self.source_with(None)
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of everything that decides an answer."""
+        return hashlib.sha256(f"{self.source.text}{self.discount!r}".encode()).hexdigest()
+
+    def source_with(self, rule: Callable[..., int] | None) -> Source:
+        """Return the text of the model together with a decision rule of the user's."""
+        given = {
+            "cost": self.cost,
+            "probability": self.probability,
+            "move": self.move,
+            "admissible": self.admissible,
+            "initial": self._sampler,
+            "rule": rule,
+        }
+        shared = "action" not in compile.arguments_of(self.move, "move", _ARGUMENTS["move"])
+        return compile.model_source(
+            {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in given.items()},
+            {
+                "DIMENSION": self.dimension,
+                "N_ACTIONS": self.n_actions,
+                "N_EVENTS": self.n_events,
+                "N_DRAWS": self.initial_draws or self.dimension,
+                "SHARED_MOVES": shared,
+                "UPPER": self.upper,
+            },
+            compiled=self.compiled,
+        )
+
+    @property
+    def kernels(self) -> ModuleType:
+        """The compiled loops."""
+        return self.source.load()
+
+    def check_states(self, states: Any, name: str = "states") -> IntArray:
+        """Return states as an integer array (n, d), or say why they are not states."""
+        raw = np.asarray(states)
+        if raw.ndim == 1:
+            raw = raw[None, :]
+        if raw.ndim != 2 or raw.shape[1] != self.dimension or len(raw) == 0:
+            raise ModelError(f"{name} has shape {raw.shape}, expected (n, {self.dimension})")
+        whole = np.ascontiguousarray(raw, dtype=np.int64)
+        wrong = checks.first_index(
+            (whole != raw) | (whole < 0) | ((self.upper >= 0) & (whole > self.upper))
+        )
+        if wrong is not None:
+            raise ModelError(
+                f"{name}[{wrong[0]}] is {raw[wrong[0]].tolist()}, expected whole numbers of at least "
+                "0 and within the bounds"
+            )
+        return whole
+
+    def fault(self, code: int, state: Any, action: int) -> ModelError:
+        """Return the error for a fault that a compiled loop met."""
+        k = self.kernels
+        text = {
+            k.BAD_PROBABILITY: "the event probabilities are negative, NaN or sum to more than 1",
+            k.NEGATIVE_STATE: "an event leads to a negative state",
+            k.BAD_COST: "the cost is not finite",
+            k.BAD_ACTION: "the policy's action is not admissible",
+            k.NO_ACTION: "no action is admissible",
+        }[code]
+        named = f", action {action} ({self.label(action)})" if 0 <= action < self.n_actions else ""
+        remedy = "correct the model's functions there" if code != k.BAD_ACTION else "change the policy"
+        return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
+
+    def admissible_mask(self, states: IntArray) -> checks.BoolArray:
+        """Return which actions are admissible in which states, (n, A)."""
+        mask = np.zeros((len(states), self.n_actions), dtype=np.bool_)
+        self.kernels.allowed(states, mask)
+        empty = checks.first_index(np.asarray(~mask.any(axis=1)))
+        if empty is not None:
+            raise self.fault(self.kernels.NO_ACTION, states[empty[0]], -1)
+        return mask
+
+    def expand(self, states: IntArray, actions: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return cost (n,), event probabilities (n, E), successors (n, E, d) of some pairs."""
+        n = len(states)
+        cost, probability = np.zeros(n), np.zeros((n, self.n_events))
+        successors = np.zeros((n, self.n_events, self.dimension), dtype=np.int64)
+        where = np.zeros(self.dimension, dtype=np.int64)
+        code, action = self.kernels.expand(states, actions, cost, probability, successors, where)
+        if code:
+            raise self.fault(code, where, action)
+        return cost, probability, successors
+
+    def sample_initial(self, first: int, last: int, key: np.uint64) -> IntArray:
+        """Return the first states of episodes first, ..., last - 1."""
+        states = np.zeros((last - first, self.dimension), dtype=np.int64)
+        where = np.zeros(self.dimension, dtype=np.int64)
+        if self.kernels.initial_states(first, last, key, states, where):
+            raise ModelError(f"initial gives the state {where.tolist()}, outside the state space")
+        return states
+
+    def initial_moments(self, words: list[tuple[int, ...]]) -> FloatArray | None:
+        """Return the exact expected monomials of the first state, or None if they are not known."""
+        if isinstance(self.initial, PointMass | Geometric):
+            return product_moments(self.initial.marginals(self.upper), words)
+        return None
+
+    def to_tabular(self, initial: Any = None) -> TabularModel:
+        """Return the same model with its states enumerated, in lexicographic order.
+
+        Every coordinate needs an upper bound. `initial` (S,) is needed when the model's own initial
+        distribution is a function.
+        """
+        if (self.upper < 0).any():
+            coordinate = int(np.argmax(self.upper < 0))
+            raise ModelError(f"coordinate {coordinate} has no upper bound: set upper= to enumerate")
+        shape = tuple(int(bound) + 1 for bound in self.upper)
+        n_states = int(np.prod(np.array(shape, dtype=np.float64)))
+        if n_states > _MAX_ENUMERATED:
+            raise ModelError(f"{n_states:,} states, expected at most {_MAX_ENUMERATED:,}")
+        states = np.stack(np.unravel_index(np.arange(n_states), shape), axis=1).astype(np.int64)
+        pair_state, pair_action = np.nonzero(self.admissible_mask(states))
+        cost, probability, successors = self.expand(states[pair_state], pair_action)
+        successor = np.ravel_multi_index(tuple(np.moveaxis(successors, -1, 0)), shape)
+        pair = np.repeat(np.arange(len(pair_state)), self.n_events)
+        stay = np.maximum(1.0 - probability.sum(axis=1), 0.0)
+        transition = sparse.coo_array(
+            (
+                np.concatenate([probability.ravel(), stay]),
+                (
+                    np.concatenate([pair, np.arange(len(pair_state))]),
+                    np.concatenate([successor.ravel(), pair_state]),
+                ),
+            ),
+            shape=(len(pair_state), n_states),
+        )
+        return TabularModel.from_pairs(
+            cost, transition, pair_state, pair_action, self.discount,
+            self._enumerated_initial(shape) if initial is None else initial,
+            state_vectors=states, action_labels=self.actions, name=self.name,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return (
+            f"EventModel({self.name!r}: dimension {self.dimension}, {self.n_actions} actions, "
+            f"{self.n_events} events, discount {self.discount:g})"
+        )
+
+    @cached_property
+    def _sampler(self) -> Any:
+        return self.initial if callable(self.initial) else self.initial.sampler(self.upper)
+
+    def _enumerated_initial(self, shape: tuple[int, ...]) -> FloatArray:
+        if callable(self.initial):
+            raise ModelError(
+                "initial is a function, whose probabilities are not known: pass to_tabular(initial=p)"
+            )
+        mass = np.ones(())
+        for law, size in zip(self.initial.marginals(self.upper), shape, strict=True):
+            mass = np.multiply.outer(mass, np.append(law, np.zeros(size - len(law))))
+        return mass.ravel()
+
+    def _checked_upper(self) -> IntArray:
+        given = [None] * self.dimension if self.upper is None else list(np.atleast_1d(self.upper))
+        given = given * self.dimension if len(given) == 1 else given
+        if len(given) != self.dimension:
+            raise ModelError(f"upper has {len(given)} entries, expected {self.dimension}")
+        bounds = [-1 if b is None or (b == np.inf) else b for b in given]
+        wrong = [b for b in bounds if int(b) != b or b < -1]
+        if wrong:
+            raise ModelError(f"upper contains {wrong[0]}, expected whole numbers of at least 0")
+        return np.array(bounds, dtype=np.int64)
+
+    def _checked_initial(self) -> Any:
+        start = (0,) * self.dimension if self.initial is None else self.initial
+        if isinstance(start, PointMass | Geometric):
+            return start
+        if callable(start):
+            compile.arguments_of(start, "initial", _ARGUMENTS["initial"])
+            return start
+        state = self.check_states(start, "initial")[0]
+        return PointMass(tuple(int(x) for x in state))
+
+    def _check_compiled(self) -> None:
+        state = np.zeros(self.dimension, dtype=np.int64)
+        examples = {"state": state, "action": 0, "event": 0, "u": np.zeros(1)}
+        roles = {"cost": self.cost, "probability": self.probability, "move": self.move,
+                 "admissible": self.admissible, "initial": self._sampler}  # fmt: skip
+        known = compile.cache_folder() / f"model_{self.source.key}.py"
+        if known.exists():
+            return
+        for role, function in roles.items():
+            if function is not None:
+                names = compile.arguments_of(function, role, _ARGUMENTS[role])
+                compile.check_compiles(function, role, tuple(examples[name] for name in names))
+
+    def _check_start(self) -> None:
+        """Look at the first states for what can be seen at once."""
+        states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
+        n, action = np.nonzero(self.admissible_mask(states))
+        self.expand(states[n], action)
+
+
+def _labels(labels: Any, name: str) -> tuple[str, ...]:
+    if isinstance(labels, int):
+        labels = [f"{name.rstrip('s')} {k}" for k in range(labels)]
+    if isinstance(labels, str) or len(labels) == 0:
+        raise ModelError(f"{name} is {labels!r}, expected a list of at least one label")
+    return tuple(str(label) for label in labels)

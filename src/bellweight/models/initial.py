@@ -1,0 +1,77 @@
+"""Initial distributions of event models: a state from a few uniform numbers.
+
+An initial distribution is a plain function `initial(state, u)` that fills in the state from uniform
+numbers `u`, or one of the two here, which also know their probabilities and their exact moments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellweight import checks
+from bellweight.checks import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class PointMass:
+    """Every episode begins in one state."""
+
+    state: tuple[int, ...]
+
+    def sampler(self, upper: IntArray) -> Any:
+        """Return the function that fills in the state."""
+        start = np.array(self.state, dtype=np.int64)
+
+        def initial(state: Any, u: Any) -> None:
+            for i in range(len(start)):
+                state[i] = start[i]
+
+        return initial
+
+    def marginals(self, upper: IntArray) -> list[FloatArray]:
+        """Return the probabilities of 0, 1, 2, ... for each coordinate."""
+        return [np.eye(1, value + 1, value)[0] for value in self.state]
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Independent coordinates with probability proportional to decay^x, up to the bound if any."""
+
+    decay: float = 0.9
+
+    def __post_init__(self) -> None:
+        checks.positive(self.decay, "decay", below=1.0)
+
+    def sampler(self, upper: IntArray) -> Any:
+        """Return the function that inverts the distribution function."""
+        log_decay = float(np.log(self.decay))
+        # With a bound b, u is mapped to the share 1 - decay^(b + 1) that lies below it.
+        share = np.where(upper < 0, 1.0, 1.0 - self.decay ** (upper + 1.0))
+
+        def initial(state: Any, u: Any) -> None:
+            for i in range(len(share)):
+                state[i] = int(np.log(1.0 - u[i] * share[i]) / log_decay)
+
+        return initial
+
+    def marginals(self, upper: IntArray) -> list[FloatArray]:
+        """Return the probabilities of 0, 1, 2, ... for each coordinate, to full precision."""
+        endless = int(np.ceil(np.log(1e-40) / np.log(self.decay)))
+        laws = []
+        for bound in upper:
+            mass = self.decay ** np.arange((endless if bound < 0 else bound) + 1, dtype=np.float64)
+            laws.append(mass / mass.sum())
+        return laws
+
+
+def product_moments(laws: list[FloatArray], words: list[tuple[int, ...]]) -> FloatArray:
+    """Return the expected monomials under independent coordinates."""
+    degree = max(len(word) for word in words)
+    powers = [
+        [float(law @ np.arange(len(law), dtype=np.float64) ** p) for p in range(degree + 1)]
+        for law in laws
+    ]
+    return np.array([np.prod([powers[i][word.count(i)] for i in set(word)]) for word in words])

@@ -1,0 +1,127 @@
+"""Policies in the form that the compiled loops of an event model take them.
+
+The layouts are those described at the top of `models/event_kernels.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellweight.basis import Basis
+from bellweight.checks import FloatArray, IntArray
+from bellweight.models import EventModel
+from bellweight.models.compile import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A policy for compiled loops: plain data, plus the text of the model it belongs to."""
+
+    source: Source
+    kind: int
+    value: tuple[Any, ...]
+    ties: tuple[Any, ...]
+    dual: tuple[Any, ...]
+    parameters: FloatArray
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the tuple that the loops unpack."""
+        return self.kind, self.value, self.ties, self.dual, self.parameters
+
+
+def uniform_program(model: EventModel) -> Program:
+    """Every admissible action with the same probability."""
+    empty = state_table(model, np.zeros((0, model.dimension), dtype=np.int64), np.zeros((0, 1)))
+    kind = model.kernels.UNIFORM
+    return Program(model.source, kind, _no_value(model), empty, empty, np.zeros(1))
+
+
+def rule_program(model: EventModel, rule: Callable[..., int], parameters: FloatArray) -> Program:
+    """A decision rule that the user wrote."""
+    source = model.source_with(rule)
+    base = uniform_program(model)
+    return replace(base, source=source, kind=model.kernels.RULE, parameters=parameters)
+
+
+def greedy_program(
+    model: EventModel, basis: Basis, coef: FloatArray, ties: tuple[Any, ...] | None = None
+) -> Program:
+    """The greedy policy of a polynomial value function."""
+    value = value_function(basis.words(model.dimension), coef, model.dimension)
+    base = uniform_program(model)
+    return replace(base, kind=model.kernels.GREEDY, value=value, ties=ties or base.ties)
+
+
+def softmax_program(
+    target: Program,
+    model: EventModel,
+    states: IntArray,
+    duals: FloatArray,
+    temperature: float,
+    smoothing_mass: float,
+) -> Program:
+    """A target policy, replaced by the dual's softmax with its share in states with dual mass.
+
+    `duals` (m, A) are the duals of the `states` (m, d). A state whose inadmissible actions would get
+    a share of the softmax has them left out.
+    """
+    exponents = np.where(
+        model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
+    )
+    weight = np.exp(exponents / temperature)
+    sums = np.cumsum(weight / weight.sum(axis=1, keepdims=True), axis=1)
+    # Rounding must not let a draw fall off the end: the last positive action closes the sums.
+    last = model.n_actions - 1 - np.argmax(weight[:, ::-1] > 0.0, axis=1)
+    sums[np.arange(model.n_actions)[None, :] >= last[:, None]] = 1.0
+    mass = duals.sum(axis=1)
+    numbers = np.column_stack([sums, mass / (mass + smoothing_mass)])
+    return replace(target, dual=state_table(model, states, numbers))
+
+
+def dual_table(states: IntArray, actions: IntArray, values: FloatArray, n_actions: int) -> Any:
+    """Return distinct states (m, d) and their duals (m, A) from a dual given pair by pair."""
+    distinct, place = np.unique(states, axis=0, return_inverse=True)
+    duals = np.zeros((len(distinct), n_actions))
+    np.add.at(duals, (place.ravel(), actions), values)
+    return np.ascontiguousarray(distinct), duals
+
+
+def state_table(model: EventModel, states: IntArray, numbers: FloatArray) -> tuple[Any, ...]:
+    """Return a hash table from states to rows of numbers."""
+    size = 1 << max(1, int(np.ceil(np.log2(4 * len(states) + 1))))
+    slots = np.full(size, -1, dtype=np.int64)
+    if len(states):
+        model.kernels.fill_slots(slots, states)
+    return slots, states, numbers
+
+
+def value_function(
+    words: list[tuple[int, ...]], coef: FloatArray, dimension: int
+) -> tuple[Any, ...]:
+    """Return a polynomial in the layout of the loops."""
+    prefix, letter = monomials(words)
+    linear, quadratic = np.zeros(dimension), np.zeros((dimension, dimension))
+    for word, c in zip(words, coef, strict=True):
+        if len(word) == 1:
+            linear[word[0]] += c
+        elif len(word) == 2:
+            quadratic[word[0], word[1]] += 0.5 * c
+            quadratic[word[1], word[0]] += 0.5 * c
+    is_quadratic = max(len(word) for word in words) <= 2
+    return prefix, letter, np.array(coef), float(coef[0]), linear, quadratic, is_quadratic
+
+
+def monomials(words: list[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
+    """Return for each monomial the one it extends and the coordinate it multiplies by."""
+    position = {word: k for k, word in enumerate(words)}
+    prefix = np.array([position[word[:-1]] if word else 0 for word in words], dtype=np.int64)
+    letter = np.array([word[-1] if word else 0 for word in words], dtype=np.int64)
+    return prefix, letter
+
+
+def _no_value(model: EventModel) -> tuple[Any, ...]:
+    return value_function([()], np.zeros(1), model.dimension)

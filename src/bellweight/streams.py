@@ -1,0 +1,55 @@
+"""Random streams: the t-th number of a stream is a function of (key, t), nothing is carried along.
+
+Each episode has its own streams, derived from the seed, so results do not depend on who computes what
+in which order. The generator is SplitMix64 read by counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from bellweight import checks
+
+Keys = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_TO_UNIT = 1.0 / (1 << 53)
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
+    wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
+    return wrapped
+
+
+@compiled
+def mix(z: np.uint64) -> np.uint64:
+    """Scramble 64 bits (the finaliser of SplitMix64)."""
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def episode_key(base: np.uint64, episode: np.int64) -> np.uint64:
+    """Return the key of one episode's stream."""
+    return mix(base ^ mix(np.uint64(episode + 1) * _GOLDEN))
+
+
+@compiled
+def draw(key: np.uint64, step: np.int64) -> float:
+    """Return the step-th uniform number in [0, 1) of a stream."""
+    return (mix(key + np.uint64(step + 1) * _GOLDEN) >> np.uint64(11)) * _TO_UNIT
+
+
+def stream_keys(seed: int) -> Keys:
+    """Return the base keys of the initial, action and event streams."""
+    sequence = np.random.SeedSequence(checks.count(seed, "seed", least=0))
+    return sequence.generate_state(3, np.uint64).astype(np.uint64)
