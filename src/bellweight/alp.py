@@ -29,7 +29,7 @@ from bellweight.conditioning import Coordinates
 from bellweight.files import storable
 from bellweight.lp import MasterLp, sharpen
 from bellweight.rows import BellmanRows, Separation
-from bellweight.status import SolverError, Status
+from bellweight.status import BasisError, SolverError, Status
 
 _UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
 _MAX_ROUNDS = 500
@@ -111,6 +111,8 @@ class AlpProgram:
             if self._uniform is None
             else conditioning.independent_columns(self._uniform)
         )
+        self._check_dropped()
+        self.above, self.below = self._bounded(rows.upper), self._bounded(rows.lower)
         self._keys = np.zeros(0, dtype=np.int64)
         self._start(rows.seeds(reference), self._factor(reference))
 
@@ -198,14 +200,31 @@ class AlpProgram:
             factor = np.vstack([factor, np.sqrt(_UNIFORM_SHARE) * self._uniform])
         return conditioning.orthonormal(factor, self.kept)
 
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+    def _bounds(self) -> tuple[Matrix, FloatArray]:
         """Return the finite coefficient bounds as rows: coef <= upper and -coef <= -lower."""
-        rows, rank = self.rows, self.coordinates.rank
-        transform = self.coordinates.transform
-        selector = np.eye(rows.n_basis) if transform is None else transform
-        above, below = np.isfinite(rows.upper), np.isfinite(rows.lower)
-        stacked = np.vstack([selector[above], -selector[below]]).reshape(-1, rank)
-        return stacked, np.concatenate([rows.upper[above], -rows.lower[below]])
+        rows, transform = self.rows, self.coordinates.transform
+        cost = np.concatenate([rows.upper[self.above], -rows.lower[self.below]])
+        if transform is None:
+            selector = sparse.identity(rows.n_basis, format="csr")
+            return sparse.vstack([selector[self.above], -selector[self.below]], format="csr"), cost
+        return np.vstack([transform[self.above], -transform[self.below]]), cost
+
+    def _bounded(self, bound: FloatArray) -> IntArray:
+        """Return the kept coefficients with a finite bound."""
+        return self.kept[np.isfinite(bound[self.kept])]
+
+    def _check_dropped(self) -> None:
+        """Refuse bounds that exclude the zero that a dropped basis function gets."""
+        rows = self.rows
+        outside = (rows.lower > 0.0) | (rows.upper < 0.0)
+        outside[self.kept] = False
+        if outside.any():
+            k = int(np.argmax(outside))
+            raise BasisError(
+                f"basis function {k} ({rows.names[k]}) depends on earlier ones and is dropped, so "
+                f"its coefficient is 0, outside its bounds [{rows.lower[k]:g}, {rows.upper[k]:g}]: "
+                "drop the function or widen the bounds"
+            )
 
 
 class _UnfitError(Exception):
@@ -226,7 +245,7 @@ class _Attempt:
     def basis_factor(self) -> FloatArray:
         """Return the rows (m, K) of the last basis, each divided by the size of its terms."""
         rows, coef = self._basis
-        dense = rows.toarray() if sparse.issparse(rows) else rows
+        dense = _dense(rows)
         terms = np.abs(dense) @ np.abs(coef)
         return np.asarray(dense / np.where(terms > 0.0, terms, 1.0)[:, None])
 
@@ -298,8 +317,11 @@ class _Attempt:
 
     def _scan(self, coef: FloatArray) -> Separation:
         self.passes += 1
-        unit = (1.0 - self.program.rows.discount) * abs(float(self.moments @ coef))
-        return self.program.rows.separate(coef, unit)
+        program = self.program
+        unit = (1.0 - program.rows.discount) * abs(float(self.moments @ coef))
+        # Where an objective of zero leaves no scale, the costs give one.
+        rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * program.lp.cost_unit
+        return program.rows.separate(coef, unit + rounding)
 
     def _solution(
         self, inner: FloatArray, basic: IntArray, multipliers: FloatArray, found: Separation
@@ -326,7 +348,7 @@ class _Attempt:
             moments=self.moments,
             tight=tight,
             tight_rows=tight_rows,
-            bound_rows=program.bound_rows[active],
+            bound_rows=_dense(program.bound_rows[active]),
             inner_moments=self.inner_moments,
             dual=dual,
             unique=bool(np.isin(tight, basic_keys).all()),
@@ -379,14 +401,16 @@ class _Attempt:
         raw, cost = rows.rows(keys[used])
         reached = raw.T @ dual[used]
         size = abs(raw).T @ dual[used] + np.abs(self.moments) + self._noise(raw, dual[used])
-        above, below = np.isfinite(rows.upper), np.isfinite(rows.lower)
+        above, below = self.program.above, self.program.below
         push = np.zeros(rows.n_basis)
-        push[above] += at_bound[: above.sum()]
-        push[below] -= at_bound[above.sum() :]
+        push[above] += at_bound[: len(above)]
+        push[below] -= at_bound[len(above) :]
         error = np.abs(reached + push - self.moments)
         objective = float(self.moments @ coef)
         dual_terms = np.append(cost * dual[used], self.program.bound_cost * at_bound)
-        scale = max(abs(objective), float(np.abs(dual_terms).sum()), np.finfo(float).tiny)
+        rounding = tolerances.ROUNDING / tolerances.OPTIMALITY * self.program.lp.cost_unit
+        scale = max(abs(objective), float(np.abs(dual_terms).sum()))
+        scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
         return Audit(
             violation=found.violation,
             relative_violation=found.relative_violation,
@@ -404,6 +428,10 @@ class _Attempt:
         terms = abs(coordinates.rows(raw)).T @ dual + np.abs(self.inner_moments)
         share = tolerances.ROUNDING / tolerances.OPTIMALITY
         return share * float(terms.max()) * coordinates.spread
+
+
+def _dense(rows: Matrix) -> FloatArray:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 def _cost_unit(cost: FloatArray) -> float:

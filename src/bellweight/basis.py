@@ -142,6 +142,7 @@ class Indicator(Basis):
             groups = np.arange(len(states))
         else:
             groups = _groups(self.groups, len(states))
+            _check_same_group(states, groups)
         return replace(self, groups=groups, known_states=np.ascontiguousarray(states))
 
     def __call__(self, states: FloatArray) -> sparse.csr_array:
@@ -199,6 +200,8 @@ class Custom(Basis):
         lower: Any = None,
         upper: Any = None,
     ) -> None:
+        if not callable(fn) and not isinstance(fn, files.Unstored):
+            raise BasisError(f"fn is {fn!r}, expected a function of states (n, d)")
         given = names if names is not None else function_names
         object.__setattr__(self, "fn", fn)
         object.__setattr__(self, "function_names", None if given is None else tuple(given))
@@ -211,15 +214,16 @@ class Custom(Basis):
                 f"the basis function {self.fn.text} was not stored: build Custom(fn) again"
             )
         features = self.fn(states)
-        if sparse.issparse(features):
-            return sparse.csr_array(features, dtype=np.float64)
-        array = np.asarray(features, dtype=np.float64)
-        if array.ndim != 2 or len(array) != len(states):
+        if not sparse.issparse(features):
+            features = checks.float_array(
+                features, "what the basis function returned", (-1, -1), BasisError, finite=False
+            )
+        if features.shape[0] != len(states):
             raise BasisError(
-                f"the basis function returned shape {array.shape} for {len(states)} states, "
+                f"the basis function returned shape {features.shape} for {len(states)} states, "
                 f"expected ({len(states)}, K)"
             )
-        return array
+        return sparse.csr_array(features, dtype=float) if sparse.issparse(features) else features
 
     def on(self, states: FloatArray) -> Custom:
         n_basis = int(self(states[:1]).shape[1])
@@ -237,14 +241,11 @@ class Custom(Basis):
 def _bound(value: Bound, name: str, n_basis: int, missing: float) -> FloatArray:
     if value is None:
         return np.full(n_basis, missing)
-    array = np.array(value, dtype=np.float64)
-    if array.ndim == 0:
-        return np.full(n_basis, float(array))
-    if array.shape != (n_basis,) or np.isnan(array).any():
-        raise BasisError(
-            f"{name} has shape {array.shape}, expected one number or {n_basis} of them, none NaN"
-        )
-    return array
+    shape = () if np.ndim(value) == 0 else (n_basis,)
+    array = checks.float_array(value, f"{name} bound", shape, BasisError, finite=False)
+    if np.isnan(array).any():
+        raise BasisError(f"{name} bound is NaN, expected a number: leave it out, or give infinity")
+    return np.array(np.broadcast_to(array, (n_basis,)))
 
 
 def _groups(groups: Any, n_states: int) -> IntArray:
@@ -258,6 +259,18 @@ def _groups(groups: Any, n_states: int) -> IntArray:
     if not np.array_equal(numbers, np.arange(len(numbers))):
         raise BasisError(f"groups are numbered {numbers[:5].tolist()}..., expected 0, 1, 2, ...")
     return array.astype(np.int64)
+
+
+def _check_same_group(states: FloatArray, groups: IntArray) -> None:
+    """Check that states with the same vector, which a basis cannot tell apart, share a group."""
+    _, first, place = np.unique(states, axis=0, return_index=True, return_inverse=True)
+    wrong = checks.first_index(groups[first][place.ravel()] != groups)
+    if wrong is not None:
+        x, twin = wrong[0], int(first[place.ravel()[wrong[0]]])
+        raise BasisError(
+            f"states {twin} and {x} have the same vector {states[x].tolist()} but groups "
+            f"{groups[twin]} and {groups[x]}: give them one group, or distinct state vectors"
+        )
 
 
 def _as_records(states: FloatArray) -> Any:

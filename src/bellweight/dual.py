@@ -130,7 +130,7 @@ def _conditions(
 def _residual(solution: AlpSolution, values: FloatArray) -> float:
     """Return the largest error of the equations, apart from what active bounds may take up."""
     error = solution.tight_rows.T @ values - solution.inner_moments
-    if len(solution.bound_rows):
+    if solution.bound_rows.shape[0]:
         push = np.linalg.lstsq(solution.bound_rows.T, -error, rcond=None)[0]
         error = error + solution.bound_rows.T @ push
     size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)

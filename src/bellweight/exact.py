@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight import checks, tolerances
+from bellweight import checks
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import TabularModel
 from bellweight.occupancy import policy_chain
-from bellweight.policy import Policy, Table
+from bellweight.policy import Policy, Table, tie_margin
 from bellweight.status import SolverError, Status
 
 _MAX_IMPROVEMENTS = 1_000
@@ -37,8 +37,8 @@ def optimal(model: TabularModel) -> Optimal:
         values = policy_value(model, policy)
         quality = model.cost + model.discount * (model.transition @ values)
         best = np.minimum.reduceat(quality, model.pair_start[:-1])
-        edge = tolerances.TIE * (np.abs(best) + np.abs(values))
-        improved = best < values - edge
+        better = quality + tie_margin(model, values) < values[model.pair_state]
+        improved = np.logical_or.reduceat(better, model.pair_start[:-1])
         if not improved.any():
             residual = float(np.abs(best - values).max())
             return Optimal(values, policy, residual, iteration)

@@ -101,7 +101,9 @@ def load(path: str | os.PathLike[str], kind: type) -> Any:
         raise FileError(f"{source} does not exist: check the path") from None
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
+    except (
+        ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
+    ) as problem:  # fmt: skip
         raise FileError(
             f"{source} is damaged or not a Bellweight file ({problem}): save it again"
         ) from None

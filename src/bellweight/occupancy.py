@@ -31,7 +31,7 @@ _TAIL_SHARE = 1e-3
 @files.storable
 @dataclass(frozen=True)
 class Simulation:
-    """How an occupancy is estimated: episodes, and steps each (by default discount^steps < 0.001)."""
+    """How an occupancy is estimated: episodes, and steps each (by default until discount^t < 0.001)."""
 
     episodes: int = 4_000
     horizon: int | None = None
@@ -57,8 +57,8 @@ class Occupancy:
     """An occupancy, exact or estimated.
 
     Exact: `weights` (S,) with the 1-norm `residual` of the flow balance. Estimated: `moments` (K,)
-    with `standard_error` (K,), the `tail_mass` that the horizon left out and that was made up for by
-    rescaling, and `dual_share`, the share of discounted visits to states with dual mass.
+    with `standard_error` (K,), the `tail_mass` that the horizon left out and that was made up for
+    by rescaling, and `dual_share`, the share of discounted visits to states with dual mass.
     """
 
     weights: FloatArray | None = None

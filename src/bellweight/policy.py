@@ -35,6 +35,8 @@ from bellweight.programs import (
 from bellweight.rows import TabularRows
 from bellweight.status import PolicyError
 
+_SAME_MASS = 1e-9  # dual masses closer than this, relative to the larger one, are the same
+
 
 @files.storable
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,8 @@ class Policy(ABC):
                     f"{type(self).__name__} chooses at random in {model.state_name(state)}: pass a "
                     "numpy Generator, action(state, np.random.default_rng(seed))"
                 )
-            best = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum()))
+            sums = np.cumsum(chances)
+            best = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
         return int(model.actions(state)[best])
 
     @cached_property
@@ -126,7 +129,8 @@ class Policy(ABC):
         vector = model.check_states(state, "state")[0]
         program = self._program
         loops = program.source.load()
-        in_dual = loops.find(vector, program.dual[0], program.dual[1]) >= 0
+        slots, states, _ = program.dual
+        in_dual = len(states) > 0 and loops.find(vector, slots, states) >= 0
         random = in_dual or (program.kind == loops.UNIFORM and model.n_actions > 1)
         if random and rng is None:
             raise PolicyError(
@@ -163,10 +167,10 @@ class Uniform(Policy):
 @files.storable
 @dataclass(frozen=True, eq=False)
 class Rule(Policy):
-    """A decision rule that the user writes for an event model: `fn(state)` or `fn(state, parameters)`.
+    """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
 
-    It returns an action index and is compiled. Rules that differ only in their `parameters` (an array
-    of numbers) share the compiled code. A file keeps the name but not the function.
+    It returns an action index and is compiled. Rules that differ only in their `parameters` (an
+    array of numbers) share the compiled code. A file keeps the name but not the function.
     """
 
     fn: Callable[..., int] | files.Unstored
@@ -220,7 +224,7 @@ class Table(Policy):
     def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
         entries = np.asarray(self.entries)
         if self.model is None and entries.ndim == 1:
-            return int(entries[state])
+            return int(entries[_checked_state(state, len(entries))])
         return super().action(state, rng)
 
 
@@ -267,11 +271,7 @@ class Greedy(Policy):
     def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
         if self.actions is None:
             return super().action(state, rng)
-        if not 0 <= state < len(self.actions):
-            raise PolicyError(
-                f"state {state} does not exist: expected 0 to {len(self.actions) - 1}"
-            )
-        return int(self.actions[state])
+        return int(self.actions[_checked_state(state, len(self.actions))])
 
 
 @files.storable
@@ -324,9 +324,7 @@ class DualSoftmax(Policy):
     def program(self, model: EventModel) -> Program:
         states, duals = self.dual.by_state(model)
         target = self.target.program(model)
-        return softmax_program(
-            target, model, states, duals, self.temperature, self.smoothing_mass
-        )
+        return softmax_program(target, model, states, duals, self.temperature, self.smoothing_mass)
 
 
 def greedy_actions(
@@ -335,14 +333,24 @@ def greedy_actions(
     """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action."""
     quality = model.cost + model.discount * (model.transition @ values)
     best = np.minimum.reduceat(quality, model.pair_start[:-1])
-    edge = tolerances.TIE * (np.abs(best) + np.abs(values))
-    tied = quality <= (best + edge)[model.pair_state]
-    # Tied pairs rank by dual mass, above every pair that does not tie.
-    order = np.where(tied, 1.0 + (0.0 if dual is None else dual), 0.0)
-    top = np.maximum.reduceat(order, model.pair_start[:-1])
-    chosen = np.flatnonzero(order == top[model.pair_state])
+    tied = quality <= best[model.pair_state] + tie_margin(model, values)
+    mass = np.where(tied, 0.0 if dual is None else dual, -1.0)
+    top = np.maximum.reduceat(mass, model.pair_start[:-1])[model.pair_state]
+    # Equal masses differ by rounding; among them the lowest action is taken.
+    chosen = np.flatnonzero(tied & (mass >= top * (1.0 - _SAME_MASS)))
     first = np.searchsorted(model.pair_state[chosen], np.arange(model.n_states))
     return model.pair_action[chosen[first]]
+
+
+def tie_margin(model: TabularModel, values: FloatArray) -> FloatArray:
+    """Return how much (N,) a pair's cost plus discounted next value may exceed another's in a tie.
+
+    The margin is relative to the terms of the sum, not to the sum, which may cancel to zero; the
+    second part is what rounding leaves of values that are zero themselves.
+    """
+    terms = np.abs(model.cost) + model.discount * (model.transition @ np.abs(values))
+    rounding = np.finfo(float).eps * float(np.abs(model.cost).max()) / (1.0 - model.discount)
+    return np.asarray(tolerances.TIE * terms + rounding)
 
 
 def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArray:
@@ -383,6 +391,14 @@ def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
             "expected 1"
         )
     return chances
+
+
+def _checked_state(state: Any, n_states: int) -> int:
+    if isinstance(state, bool) or not isinstance(state, int | np.integer):
+        raise PolicyError(f"state is {state!r}, expected an index from 0 to {n_states - 1}")
+    if not 0 <= state < n_states:
+        raise PolicyError(f"state {state} does not exist: expected 0 to {n_states - 1}")
+    return int(state)
 
 
 def _by_state(model: TabularModel, values: FloatArray) -> FloatArray:

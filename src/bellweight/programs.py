@@ -51,7 +51,7 @@ def greedy_program(
     model: EventModel, basis: Basis, coef: FloatArray, ties: tuple[Any, ...] | None = None
 ) -> Program:
     """The greedy policy of a polynomial value function."""
-    value = value_function(basis.words(model.dimension), coef, model.dimension)
+    value = value_function(basis.words(model.dimension), coef, model)
     base = uniform_program(model)
     return replace(base, kind=model.kernels.GREEDY, value=value, ties=ties or base.ties)
 
@@ -66,8 +66,7 @@ def softmax_program(
 ) -> Program:
     """A target policy, replaced by the dual's softmax with its share in states with dual mass.
 
-    `duals` (m, A) are the duals of the `states` (m, d). A state whose inadmissible actions would get
-    a share of the softmax has them left out.
+    `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
     """
     exponents = np.where(
         model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
@@ -100,10 +99,11 @@ def state_table(model: EventModel, states: IntArray, numbers: FloatArray) -> tup
 
 
 def value_function(
-    words: list[tuple[int, ...]], coef: FloatArray, dimension: int
+    words: list[tuple[int, ...]], coef: FloatArray, model: EventModel
 ) -> tuple[Any, ...]:
     """Return a polynomial in the layout of the loops."""
     prefix, letter = monomials(words)
+    dimension = model.dimension
     linear, quadratic = np.zeros(dimension), np.zeros((dimension, dimension))
     for word, c in zip(words, coef, strict=True):
         if len(word) == 1:
@@ -112,7 +112,11 @@ def value_function(
             quadratic[word[0], word[1]] += 0.5 * c
             quadratic[word[1], word[0]] += 0.5 * c
     is_quadratic = max(len(word) for word in words) <= 2
-    return prefix, letter, np.array(coef), float(coef[0]), linear, quadratic, is_quadratic
+    curve = np.zeros(model.n_events)
+    if model.jumps is not None:
+        curve = np.einsum("ei,ij,ej->e", model.jumps, quadratic, model.jumps)
+    constant = float(coef[0])
+    return prefix, letter, np.array(coef), constant, linear, quadratic, is_quadratic, curve
 
 
 def monomials(words: list[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
@@ -124,4 +128,4 @@ def monomials(words: list[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
 
 
 def _no_value(model: EventModel) -> tuple[Any, ...]:
-    return value_function([()], np.zeros(1), model.dimension)
+    return value_function([()], np.zeros(1), model)

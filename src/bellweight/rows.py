@@ -1,9 +1,9 @@
 """Row sources: given coefficients, which Bellman rows are violated?
 
 A Bellman row of the pair (x, a) is phi(x) - discount E[phi(next)] with the pair's cost on the
-right. A row source is a settings object (`AllRows()`, `SampledRows(states)`); `on(model, basis)` binds it. The bound
-source answers one question in one streamed pass (`separate`) and hands out rows on demand; the
-matrix of all rows is never stored.
+right. A row source is a settings object (`AllRows()`, `SampledRows(states)`); `on(model, basis)`
+binds it. The bound source answers one question in one streamed pass (`separate`) and hands out rows
+on demand; the matrix of all rows is stored only where it is small.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight import conditioning
-from bellweight.basis import Basis
+from bellweight import conditioning, tolerances
+from bellweight.basis import Basis, Indicator
 from bellweight.checks import FloatArray, IntArray, Matrix
 from bellweight.models import EventModel, TabularModel
 from bellweight.programs import monomials, value_function
@@ -61,8 +61,11 @@ class BellmanRows(ABC):
         self._sparse = sparse.issparse(first)
         self._n_basis = int(first.shape[1])
         self._cache: Matrix | None = None
-        if len(states) * self._n_basis <= _CACHED_ENTRIES or self._sparse:
+        if self._is_small or self._sparse:
             self._cache = self._checked_features(states)
+        if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
+            # Only of an Indicator is it known that its functions are independent and add up to one.
+            self._cache, self._sparse = self.features(slice(None)).toarray(), False
         self.names = self.basis.names(states.shape[1])
         self.lower, self.upper = self.basis.bounds(self._n_basis)
 
@@ -81,6 +84,10 @@ class BellmanRows(ABC):
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         """Return the states, indices or vectors, and the actions of some pairs."""
 
+    def next_sizes(self, coef: FloatArray, states: slice) -> FloatArray:
+        """Return E|next value| (n,) of all pairs of a range of states; zeros where not known."""
+        return np.zeros(self.pair_start[states.stop] - self.pair_start[states.start])
+
     @property
     def n_basis(self) -> int:
         """Number of basis functions, K."""
@@ -95,6 +102,10 @@ class BellmanRows(ABC):
     def is_sparse(self) -> bool:
         """Whether the features are sparse, in which case they are used as they are."""
         return self._sparse
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self._points) * self._n_basis <= _CACHED_ENTRIES
 
     def features(self, states: IntArray | slice) -> Matrix:
         """Return the features (n, K) of some states."""
@@ -125,6 +136,11 @@ class BellmanRows(ABC):
                 slack, cost = slack - cost, np.zeros(len(cost))
             level = np.repeat((1.0 - self.discount) * np.abs(values), counts)
             size = np.abs(cost) + level + unit
+            violated = slack < -tolerances.FEASIBILITY * size
+            if violated.any():
+                # Where terms cancel, a violation of the size of their rounding error is none.
+                share = tolerances.ROUNDING / tolerances.FEASIBILITY
+                size[violated] += share * self.next_sizes(coef, states)[violated]
             picks.add(pairs.start, slack, size, _NEAR * (size + level / (1.0 - self.discount)))
         return picks.answer()
 
@@ -232,6 +248,11 @@ class TabularRows(BellmanRows):
         slack = model.cost[pairs] + model.discount * following - values[model.pair_state[pairs]]
         return slack, values[states]
 
+    def next_sizes(self, coef: FloatArray, states: slice) -> FloatArray:
+        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+        sizes = _row_block(self.model.transition, pairs) @ np.abs(self.values(coef))
+        return np.asarray(sizes)
+
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
         following = model.transition[keys]
@@ -266,16 +287,16 @@ class SampledRows:
 class EventRows(BellmanRows):
     """Rows of sampled states of an event model.
 
-    The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed from
-    the model in every pass and need memory only for the states, the costs and one block.
+    The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed
+    from the model in every pass and need memory only for the states, the costs and one block.
     """
 
     def __init__(self, model: EventModel, basis: Basis, states: IntArray) -> None:
         distinct = np.unique(states, axis=0)
         if len(distinct) < len(states):
             raise ModelError(
-                f"states has {len(states) - len(distinct)} repetitions among {len(states)}, expected "
-                "distinct states: use np.unique(states, axis=0)"
+                f"states has {len(states) - len(distinct)} repetitions among {len(states)}, "
+                "expected distinct states: use np.unique(states, axis=0)"
             )
         super().__init__(basis, states.astype(np.float64), model.discount)
         self.model = model
@@ -312,7 +333,7 @@ class EventRows(BellmanRows):
         block = self.states[states]
         slack = np.zeros((len(block), self.model.n_actions))
         where = np.zeros(self.model.dimension, dtype=np.int64)
-        function = value_function(self._words, coef, self.model.dimension)
+        function = value_function(self._words, coef, self.model)
         code = self.model.kernels.slacks(block, self.discount, function, slack, where)
         if code:
             raise self.model.fault(code, where, -1)

@@ -1,9 +1,9 @@
 """Compiled rollouts and their parallel execution.
 
-Every episode has its own random streams (`streams.py`): the initial state, the actions and the events
-draw from separate streams, and step t always uses the t-th number. Results are therefore the same
-for any number of workers, and two policies simulated with the same seed meet the same luck (common
-random numbers).
+Every episode has its own random streams (`streams.py`): the initial state, the actions and the
+events draw from separate streams, and step t always uses the t-th number. Results are therefore the
+same for any number of workers, and two policies simulated with the same seed meet the same luck
+(common random numbers).
 
 Episodes run in blocks. A block is one compiled call that releases the interpreter lock; joblib
 spreads blocks over threads, or over whatever backend `joblib.parallel_config` names: local
@@ -207,7 +207,17 @@ class EventRollout:
         where = np.zeros(self.dimension, dtype=np.int64)
         basis = monomials(list(self.words) or [()])
         code, action = self.source.load().rollout(
-            first, last, horizon, keys, self.discount, self.arguments, basis, costs, sums, hits, where
+            first,
+            last,
+            horizon,
+            keys,
+            self.discount,
+            self.arguments,
+            basis,
+            costs,
+            sums,
+            hits,
+            where,
         )
         self._check(code, where, action)
         return costs, sums, hits

@@ -1,7 +1,7 @@
 """Random streams: the t-th number of a stream is a function of (key, t), nothing is carried along.
 
-Each episode has its own streams, derived from the seed, so results do not depend on who computes what
-in which order. The generator is SplitMix64 read by counter.
+Each episode has its own streams, derived from the seed, so results do not depend on who computes
+what in which order. The generator is SplitMix64 read by counter.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ _TO_UNIT = 1.0 / (1 << 53)
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
     wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
+    return wrapped
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile into the caller: for inner functions of many arguments, whose calls would cost."""
+    wrapped: Callable[..., Any] = numba.njit(inline="always", cache=True, nogil=True)(function)
     return wrapped
 
 

@@ -21,6 +21,7 @@ iteration uses the same random streams), hence moments that repeat mean weights 
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulat
 from bellweight.policy import DualSoftmax, Greedy, Policy, Support, Uniform
 from bellweight.rows import BellmanRows, EventRows, TabularRows
 from bellweight.simulate import episode_costs, rollout_of
-from bellweight.status import ArgumentError, SolverError, Status
+from bellweight.status import ArgumentError, BellweightWarning, SolverError, Status
 from bellweight.streams import stream_keys
 
 _EXACT_TOL = 1e-8
@@ -211,7 +212,7 @@ class Iterative(Method):
 
     def first(self, bench: Bench) -> Point:
         if isinstance(self.start, Method):
-            return select_weights(bench, self.start, Stop()).iterate.point
+            return _finished(bench, self.start, "start").point
         return bench.named_point(self.start, "start")
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
@@ -254,7 +255,7 @@ class DIA(Iterative):
     def prepare(self, bench: Bench) -> DIA:
         if isinstance(self.target, Policy):
             return self
-        return replace(self, target=select_weights(bench, self.target, Stop()).iterate.greedy)
+        return replace(self, target=_finished(bench, self.target, "target").greedy)
 
     def policy(self, iterate: Iterate) -> Policy:
         assert isinstance(self.target, Policy)
@@ -283,7 +284,7 @@ class Bench(ABC):
         """Return weights given as an array or by name."""
 
     @abstractmethod
-    def point_of(self, vector: FloatArray) -> Point:
+    def point_of(self, vector: FloatArray, standard_error: FloatArray | None = None) -> Point:
         """Return the point with this vector of weights, or of moments."""
 
     @abstractmethod
@@ -331,7 +332,7 @@ class TabularBench(Bench):
         assert occupancy.weights is not None
         return self.point_of(occupancy.weights)
 
-    def point_of(self, vector: FloatArray) -> Point:
+    def point_of(self, vector: FloatArray, standard_error: FloatArray | None = None) -> Point:
         return Point(self.rows.moments(vector), vector)
 
     def named_point(self, weights: Any, name: str) -> Point:
@@ -376,8 +377,8 @@ class EventBench(Bench):
         assert occupancy.moments is not None
         return Point(occupancy.moments, standard_error=occupancy.standard_error)
 
-    def point_of(self, vector: FloatArray) -> Point:
-        return Point(vector)
+    def point_of(self, vector: FloatArray, standard_error: FloatArray | None = None) -> Point:
+        return Point(vector, standard_error=standard_error)
 
     def named_point(self, weights: Any, name: str) -> Point:
         if not isinstance(weights, str) or weights != "initial":
@@ -440,6 +441,21 @@ def select_weights(
         return Outcome(Status.INTERRUPTED, run.last, tuple(run.history))
 
 
+def _finished(bench: Bench, method: Method, role: str) -> Iterate:
+    """Run a method that another one needs as its start or target."""
+    outcome = select_weights(bench, method, Stop())
+    if outcome.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not outcome.status.is_success:
+        warnings.warn(
+            f"the {role}, {type(method).__name__}, ended as {outcome.status.name} and is used as "
+            f"it is: {outcome.status.message}",
+            BellweightWarning,
+            stacklevel=2,
+        )
+    return outcome.iterate
+
+
 class _Run:
     """The state of one run of the loop."""
 
@@ -466,12 +482,11 @@ class _Run:
             point = method.first(self.bench)
         while True:
             iterate, occupied, record = self._step(method, point)
-            self.last = iterate
             status = self._status(record)
             if status is not None:
                 return self._outcome(status, iterate)
             assert occupied is not None
-            point = self.bench.point_of(method.update(point.vector, occupied.vector))
+            point = self._updated(method, point, occupied)
             period = self._period(iterate.moments)
             if period is not None:
                 return self._cycle(method, point, period)
@@ -501,10 +516,16 @@ class _Run:
             rows=solution.n_rows,
             seconds=time.perf_counter() - began,
         )
+        # Both before the caller's function runs, which may interrupt.
         self.history.append(record)
+        self.last = iterate
         if self._watch is not None:
             self._watch(record)
         return iterate, occupied, record
+
+    def _updated(self, method: Method, point: Point, occupied: Point) -> Point:
+        following = method.update(point.vector, occupied.vector)
+        return self.bench.point_of(following, occupied.standard_error)
 
     def _status(self, record: Iteration) -> Status | None:
         if record.sup_norm is None or self._settled(record):
@@ -542,6 +563,8 @@ class _Run:
         for period in range(2, n // 2 + 1):
             recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
             travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
+            if travelled <= tolerances.ROUNDING:
+                return None  # the moments stand still while the weights may still move
             if np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
                 return period
         return None
@@ -551,10 +574,9 @@ class _Run:
         phases = []
         for _ in range(period):
             iterate, occupied, _ = self._step(method, point)
-            self.last = iterate
             phases.append(iterate)
             assert occupied is not None
-            point = self.bench.point_of(method.update(point.vector, occupied.vector))
+            point = self._updated(method, point, occupied)
         costs = [self.bench.cost(phase.greedy) for phase in phases]
         best = phases[int(np.argmin(costs))]
         outcome = self._outcome(Status.CYCLING, best)

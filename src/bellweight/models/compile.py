@@ -2,8 +2,8 @@
 
 Numba keeps compiled code on disk only for functions in files. So the user's functions, with the
 constants they refer to, and the loops of `event_kernels.py` are written to one file in a cache
-folder, named by the hash of its text; the next process finds file and compiled code there. The folder
-is `BELLWEIGHT_CACHE`, or `bellweight` in the user's cache folder.
+folder, named by the hash of its text; the next process finds file and compiled code there. The
+folder is `BELLWEIGHT_CACHE`, or `bellweight` in the user's cache folder.
 
 A function may leave out the arguments it does not depend on: `cost(state)`, `probability(action,
 event)`, `move(state, event)`.
@@ -79,8 +79,9 @@ def model_source(
 ) -> Source:
     """Return the source of a model.
 
-    `functions` maps each role (`cost`) to the user's function, the arguments the loops call it with,
-    and the expression that stands for a function not given. `constants` are names used by the loops.
+    `functions` maps each role (`cost`) to the user's function, the arguments the loops call it
+    with, and the body that stands for a function not given. `constants` are names that the loops
+    use.
     """
     writer = _Writer()
     lines = []
@@ -95,15 +96,19 @@ def model_source(
     header = [
         "import math",
         "import numpy as np",
-        "from bellweight.streams import compiled, draw, episode_key, mix",
+        "from bellweight.streams import compiled, draw, episode_key, inlined, mix",
         *(f"{name} = {_literal(value, name)}" for name, value in constants.items()),
     ]
     template = Path(__file__).with_name("event_kernels.py").read_text()
     loops = template[template.index(_MARK) :]
     streams = Path(__file__).parent.with_name("streams.py").read_bytes()
-    header.append(f"# numba {numba.__version__}, streams {hashlib.sha256(streams).hexdigest()[:12]}")
+    header.append(
+        f"# numba {numba.__version__}, streams {hashlib.sha256(streams).hexdigest()[:12]}"
+    )
     text = "\n".join([*header, "", *writer.parts, *lines, "", loops])
-    return Source(text if compiled else text.replace("@compiled\n", ""), compiled)
+    return Source(
+        text if compiled else text.replace("@compiled\n", "").replace("@inlined\n", ""), compiled
+    )
 
 
 def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ...]) -> list[str]:
@@ -228,8 +233,8 @@ def _literal(value: Any, name: str) -> str:
     if isinstance(value, tuple | list):
         return f"({''.join(_literal(item, name) + ', ' for item in value)})"
     raise ModelError(
-        f"a model function uses {name!r} of type {type(value).__name__}, expected numbers, tuples of "
-        "numbers, arrays or other plain functions"
+        f"a model function uses {name!r} of type {type(value).__name__}, expected numbers, tuples "
+        "of numbers, arrays or other plain functions"
     )
 
 

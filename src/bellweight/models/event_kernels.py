@@ -1,10 +1,15 @@
-"""Compiled loops of an event model: the text below the line is compiled together with the user's code.
+"""Compiled loops of an event model: the text below the line is compiled with the user's code.
 
-The names above the line stand in for what a model provides; `models/compile.py` writes the real ones.
-A value function is passed as `value = (prefix, letter, coef, constant, linear, quadratic, is_quadratic)`:
-monomial k is monomial prefix[k] times coordinate letter[k], and up to degree two the same function is
-constant + linear' x + x' quadratic x, for which differences are cheap. A table of states is passed as
-`(slots, states, numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A).
+The names above the line stand in for what a model provides; `models/compile.py` writes the real
+ones. A value function is passed as `value = (prefix, letter, coef, constant, linear, quadratic,
+is_quadratic, curve)`: monomial k is monomial prefix[k] times coordinate letter[k], and up to degree
+two the same function is constant + linear' x + x' quadratic x, for which differences are cheap;
+curve[e] is jump' quadratic jump of event e. A table of states is passed as `(slots, states,
+numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A).
+
+When moves are jumps and probabilities a table (`IS_PLAIN`), greedy actions look only at the events
+whose chance depends on the action. When, besides, the actions are all combinations of independent
+choices, such as one for each server (`N_GROUPS` > 0), every choice is made by itself.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,empty-body"
@@ -12,11 +17,27 @@ constant + linear' x + x' quadratic x, for which differences are cheap. A table 
 
 import numpy as np
 
-from bellweight.streams import compiled, draw, episode_key, mix
+from bellweight.streams import compiled, draw, episode_key, inlined, mix
 
 DIMENSION, N_ACTIONS, N_EVENTS, N_DRAWS = 1, 1, 1, 1
-SHARED_MOVES = True
+SHARED_MOVES, IS_PLAIN, COST_BY_ACTION = True, False, True
 UPPER = np.zeros(1, dtype=np.int64)
+# Jumps: event e changes coordinate JUMP_AT[e, k] by JUMP_BY[e, k], k < JUMP_COUNT[e].
+JUMP_AT = JUMP_BY = np.zeros((1, 1), dtype=np.int64)
+JUMP_COUNT = np.zeros(1, dtype=np.int64)
+# Chances: under action a, event EVENT[a, k] has chance CHANCE[a, k], k < EVENT_COUNT[a].
+EVENT = np.zeros((1, 1), dtype=np.int64)
+CHANCE = np.zeros((1, 1))
+EVENT_COUNT = np.zeros(1, dtype=np.int64)
+# The events whose chance depends on the action, and their chances (varying events, A).
+VARYING = np.zeros(1, dtype=np.int64)
+VARYING_CHANCE = np.zeros((1, 1))
+# Independent choices: group g has options OPTION_START[g]:OPTION_START[g + 1]; option o gives event
+# OPTION_EVENT[o, k] the chance OPTION_CHANCE[o, k], k < OPTION_COUNT[o]; COMBINED maps to actions.
+N_GROUPS = 0
+OPTION_START = OPTION_COUNT = STRIDE = COMBINED = np.zeros(1, dtype=np.int64)
+OPTION_EVENT = np.zeros((1, 1), dtype=np.int64)
+OPTION_CHANCE = np.zeros((1, 1))
 
 
 def user_cost(state, action): ...
@@ -57,19 +78,26 @@ def fill_features(state, prefix, letter, phi):
         phi[k] = phi[prefix[k]] * state[letter[k]]
 
 
-@compiled
-def value_at(state, value, slope, phi):
-    """Return the value of a state and prepare `slope` for differences around it."""
-    prefix, letter, coef, constant, linear, quadratic, is_quadratic = value
-    if is_quadratic:
-        total = constant
+@inlined
+def quadratic_value_at(state, constant, linear, quadratic, slope):
+    """Return the value of a state; write its gradient to `slope`."""
+    for i in range(DIMENSION):
+        slope[i] = linear[i]
+    for j in range(DIMENSION):
+        twice = 2.0 * state[j]
         for i in range(DIMENSION):
-            s = 0.0
-            for j in range(DIMENSION):
-                s += quadratic[i, j] * state[j]
-            slope[i] = linear[i] + 2.0 * s
-            total += (linear[i] + s) * state[i]
-        return total
+            slope[i] += quadratic[j, i] * twice
+    total = constant
+    for i in range(DIMENSION):
+        total += 0.5 * (linear[i] + slope[i]) * state[i]
+    return total
+
+
+@compiled
+def value_at(state, prefix, letter, coef, constant, linear, quadratic, is_quadratic, slope, phi):
+    """Return the value of a state and prepare `slope` for differences around it."""
+    if is_quadratic:
+        return quadratic_value_at(state, constant, linear, quadratic, slope)
     fill_features(state, prefix, letter, phi)
     total = 0.0
     for k in range(len(coef)):
@@ -78,9 +106,8 @@ def value_at(state, value, slope, phi):
 
 
 @compiled
-def value_change(state, successor, value, here, slope, phi):
+def value_change(state, successor, prefix, letter, coef, quadratic, is_quadratic, here, slope, phi):
     """Return the value of the successor minus the value of the state."""
-    prefix, letter, coef, constant, linear, quadratic, is_quadratic = value
     if is_quadratic:
         change = 0.0
         for i in range(DIMENSION):
@@ -101,29 +128,65 @@ def value_change(state, successor, value, here, slope, phi):
 
 
 @compiled
-def fill_changes(state, action, value, here, slope, phi, successor, change):
+def fill_changes(
+    state,
+    action,
+    prefix,
+    letter,
+    coef,
+    quadratic,
+    is_quadratic,
+    here,
+    slope,
+    phi,
+    successor,
+    change,
+):
     """Write the change of value by each event; NaN for one that leads nowhere."""
     for event in range(N_EVENTS):
         if move_to(state, action, event, successor) == FINE:
-            change[event] = value_change(state, successor, value, here, slope, phi)
+            change[event] = value_change(
+                state, successor, prefix, letter, coef, quadratic, is_quadratic, here, slope, phi
+            )
         else:
             change[event] = np.nan
 
 
 @compiled
-def fill_quality(state, discount, value, slope, phi, successor, change, quality):
+def fill_quality(
+    state, discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic,
+    slope, phi, successor, change, quality,
+):  # fmt: skip
     """Write cost plus discounted value, minus discount times the value here, for every action.
 
     Inadmissible actions get infinity. Returns a fault and the value at the state.
     """
-    here = value_at(state, value, slope, phi)
+    here = value_at(
+        state, prefix, letter, coef, constant, linear, quadratic, is_quadratic, slope, phi
+    )
     if SHARED_MOVES:
-        fill_changes(state, 0, value, here, slope, phi, successor, change)
+        fill_changes(
+            state,
+            0,
+            prefix,
+            letter,
+            coef,
+            quadratic,
+            is_quadratic,
+            here,
+            slope,
+            phi,
+            successor,
+            change,
+        )
     for action in range(N_ACTIONS):
         quality[action] = np.inf
         if user_admissible(state, action):
             if not SHARED_MOVES:
-                fill_changes(state, action, value, here, slope, phi, successor, change)
+                fill_changes(
+                    state, action, prefix, letter, coef, quadratic, is_quadratic, here, slope, phi,
+                    successor, change,
+                )  # fmt: skip
             total = 0.0
             for event in range(N_EVENTS):
                 p = user_probability(state, action, event)
@@ -133,6 +196,61 @@ def fill_quality(state, discount, value, slope, phi, successor, change, quality)
                 return NEGATIVE_STATE, here
             quality[action] = user_cost(state, action) + discount * total
     return FINE, here
+
+
+@inlined
+def fill_plain_changes(state, constant, linear, quadratic, curve, slope, change):
+    """Write the changes of value by the varying events; return the value at the state."""
+    here = quadratic_value_at(state, constant, linear, quadratic, slope)
+    for v in range(len(VARYING)):
+        event = VARYING[v]
+        gain, happens = curve[event], True
+        for k in range(JUMP_COUNT[event]):
+            i, by = JUMP_AT[event, k], JUMP_BY[event, k]
+            after = state[i] + by
+            if after < 0 or 0 <= UPPER[i] < after:
+                happens = False
+            gain += slope[i] * by
+        change[event] = gain if happens else 0.0
+    return here
+
+
+@inlined
+def combined_choice(here, change):
+    """Return the greedy action made of independent choices, or -1 when one of them is close."""
+    place = 0
+    for g in range(N_GROUPS):
+        lowest, second, chosen = np.inf, np.inf, 0
+        for option in range(OPTION_START[g], OPTION_START[g + 1]):
+            total = 0.0
+            for k in range(OPTION_COUNT[option]):
+                total += OPTION_CHANCE[option, k] * change[OPTION_EVENT[option, k]]
+            if total < lowest:
+                second = lowest
+                lowest = total
+                chosen = option - OPTION_START[g]
+            elif total < second:
+                second = total
+        if not second - lowest > 10.0 * TIE * (abs(lowest) + 2.0 * abs(here)):
+            return -1
+        place += chosen * STRIDE[g]
+    return COMBINED[place]
+
+
+@inlined
+def fill_plain_quality(state, discount, change, quality):
+    """Write the part of the quality that depends on the action."""
+    for action in range(N_ACTIONS):
+        quality[action] = 0.0
+    for v in range(len(VARYING)):
+        gain = discount * change[VARYING[v]]
+        for action in range(N_ACTIONS):
+            quality[action] += VARYING_CHANCE[v, action] * gain
+    for action in range(N_ACTIONS):
+        if COST_BY_ACTION:
+            quality[action] += user_cost(state, action)
+        if not user_admissible(state, action):
+            quality[action] = np.inf
 
 
 @compiled
@@ -146,8 +264,6 @@ def hash_of(state):
 @compiled
 def find(state, slots, states):
     """Return the row of a state in a table, or -1."""
-    if len(states) == 0:
-        return -1
     mask = np.uint64(len(slots) - 1)
     place = hash_of(state) & mask
     while True:
@@ -174,12 +290,26 @@ def fill_slots(slots, states):
         slots[place] = row
 
 
-@compiled
-def greedy_action(state, discount, value, ties, slope, phi, successor, change, quality):
+@inlined
+def greedy_action(
+    state, discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve,
+    tie_slots, tie_states, tie_mass, slope, phi, successor, change, quality,
+):  # fmt: skip
     """Return the greedy action, or minus a fault; ties go to dual mass, then the lowest action."""
-    fault, here = fill_quality(state, discount, value, slope, phi, successor, change, quality)
-    if fault != FINE:
-        return -fault
+    if IS_PLAIN and is_quadratic:
+        here = fill_plain_changes(state, constant, linear, quadratic, curve, slope, change)
+        if N_GROUPS > 0:
+            combined = combined_choice(here, change)
+            if combined >= 0:
+                return combined
+        fill_plain_quality(state, discount, change, quality)
+    else:
+        fault, here = fill_quality(
+            state, discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic,
+            slope, phi, successor, change, quality,
+        )  # fmt: skip
+        if fault != FINE:
+            return -fault
     best, lowest, second = -1, np.inf, np.inf
     for action in range(N_ACTIONS):
         q = quality[action]
@@ -191,21 +321,21 @@ def greedy_action(state, discount, value, ties, slope, phi, successor, change, q
             second = q
     if best < 0:
         return -NO_ACTION
-    edge = lowest + TIE * (abs(lowest + discount * here) + abs(here))
+    edge = lowest + TIE * (abs(lowest) + 2.0 * abs(here))
     if second > edge:
         return best
-    row = find(state, ties[0], ties[1])
+    row = find(state, tie_slots, tie_states) if len(tie_states) > 0 else -1
     best, most = -1, -1.0
     for action in range(N_ACTIONS):
         if quality[action] <= edge:
-            mass = ties[2][row, action] if row >= 0 else 0.0
+            mass = tie_mass[row, action] if row >= 0 else 0.0
             if mass > most:
                 most = mass
                 best = action
     return best
 
 
-@compiled
+@inlined
 def uniform_action(state, u):
     count = 0
     for action in range(N_ACTIONS):
@@ -220,25 +350,33 @@ def uniform_action(state, u):
     return -NO_ACTION
 
 
-@compiled
-def choose(state, u, discount, policy, slope, phi, successor, change, quality):
+@inlined
+def choose(
+    state, u, discount, kind, parameters, prefix, letter, coef, constant, linear, quadratic,
+    is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states, dual_numbers,
+    slope, phi, successor, change, quality,
+):  # fmt: skip
     """Return the policy's action, or minus a fault, and whether the state has dual mass."""
-    kind, value, ties, dual, parameters = policy
-    row = find(state, dual[0], dual[1])
+    row = -1
+    if len(dual_states) > 0:
+        row = find(state, dual_slots, dual_states)
     if row >= 0:
         # The last column is the share of the dual; the others are the softmax's running sums.
-        share = dual[2][row, N_ACTIONS]
+        share = dual_numbers[row, N_ACTIONS]
         if u < share:
             u = u / share
             for action in range(N_ACTIONS):
-                if u < dual[2][row, action]:
+                if u < dual_numbers[row, action]:
                     return action, True
         else:
             u = (u - share) / (1.0 - share)
     if kind == UNIFORM:
         action = uniform_action(state, u)
     elif kind == GREEDY:
-        action = greedy_action(state, discount, value, ties, slope, phi, successor, change, quality)
+        action = greedy_action(
+            state, discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve,
+            tie_slots, tie_states, tie_mass, slope, phi, successor, change, quality,
+        )  # fmt: skip
     else:
         action = int(user_rule(state, parameters))
         if action < 0 or action >= N_ACTIONS or not user_admissible(state, action):
@@ -246,10 +384,25 @@ def choose(state, u, discount, policy, slope, phi, successor, change, quality):
     return action, row >= 0
 
 
-@compiled
+@inlined
 def advance(state, action, u, successor):
     """Move to the next state; return a fault."""
     total = 0.0
+    if IS_PLAIN:
+        # The table was checked when the model was made.
+        for k in range(EVENT_COUNT[action]):
+            total += CHANCE[action, k]
+            if u < total:
+                event = EVENT[action, k]
+                for j in range(JUMP_COUNT[event]):
+                    i = JUMP_AT[event, j]
+                    after = state[i] + JUMP_BY[event, j]
+                    if after < 0 or 0 <= UPPER[i] < after:
+                        return FINE
+                for j in range(JUMP_COUNT[event]):
+                    state[JUMP_AT[event, j]] += JUMP_BY[event, j]
+                return FINE
+        return FINE
     happened = -1
     for event in range(N_EVENTS):
         p = user_probability(state, action, event)
@@ -286,11 +439,17 @@ def begin(episode, key, state, u):
 
 @compiled
 def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hits, fault_state):
-    """Simulate episodes: discounted costs (n,), discounted features (n, K), discounted dual hits (n,).
+    """Simulate episodes: discounted costs (n,), features (n, K) and visits with dual mass (n,).
 
     Features and hits are left out when `sums` has no column. Returns a fault and the action.
     """
-    prefix, letter = basis
+    # Unpacked once: unpacking in the inner loop would count references at every step.
+    kind, value, ties, dual, parameters = policy
+    prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
+    tie_slots, tie_states, tie_mass = ties
+    dual_slots, dual_states, dual_numbers = dual
+    is_random = kind == UNIFORM or len(dual_states) > 0
+    basis_prefix, basis_letter = basis
     n_basis = sums.shape[1]
     state = np.zeros(DIMENSION, dtype=np.int64)
     successor = np.zeros(DIMENSION, dtype=np.int64)
@@ -298,7 +457,7 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
-    phi = np.zeros(max(len(policy[1][2]), 1))
+    phi = np.zeros(max(len(coef), 1))
     seen = np.zeros(n_basis)
     for episode in range(first, last):
         n = episode - first
@@ -311,12 +470,15 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
             if fault != FINE:
                 break
             if n_basis > 0:
-                fill_features(state, prefix, letter, seen)
+                fill_features(state, basis_prefix, basis_letter, seen)
                 for k in range(n_basis):
                     sums[n, k] += factor * seen[k]
+            u_action = draw(action_key, step) if is_random else 0.0
             action, in_dual = choose(
-                state, draw(action_key, step), discount, policy, slope, phi, successor, change, quality
-            )
+                state, u_action, discount, kind, parameters, prefix, letter, coef, constant, linear,
+                quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
+                dual_numbers, slope, phi, successor, change, quality,
+            )  # fmt: skip
             if action < 0:
                 fault = -action
                 break
@@ -341,13 +503,18 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
 @compiled
 def occupied_states(first, last, keys, discount, policy, states, fault_state):
     """Write one state per episode, drawn from the policy's discounted occupancy."""
+    kind, value, ties, dual, parameters = policy
+    prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
+    tie_slots, tie_states, tie_mass = ties
+    dual_slots, dual_states, dual_numbers = dual
+    is_random = kind == UNIFORM or len(dual_states) > 0
     state = np.zeros(DIMENSION, dtype=np.int64)
     successor = np.zeros(DIMENSION, dtype=np.int64)
     u = np.zeros(N_DRAWS)
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
-    phi = np.zeros(max(len(policy[1][2]), 1))
+    phi = np.zeros(max(len(coef), 1))
     for episode in range(first, last):
         action = 0
         fault = begin(episode, keys[0], state, u)
@@ -358,10 +525,15 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
         for step in range(int(left)):
             if fault != FINE:
                 break
-            action, in_dual = choose(
-                state, draw(action_key, step), discount, policy, slope, phi, successor, change, quality
-            )
-            fault = -action if action < 0 else advance(state, action, draw(event_key, step), successor)
+            u_action = draw(action_key, step) if is_random else 0.0
+            action, _ = choose(
+                state, u_action, discount, kind, parameters, prefix, letter, coef, constant, linear,
+                quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
+                dual_numbers, slope, phi, successor, change, quality,
+            )  # fmt: skip
+            fault = -action
+            if action >= 0:
+                fault = advance(state, action, draw(event_key, step), successor)
         if fault != FINE:
             for i in range(DIMENSION):
                 fault_state[i] = state[i]
@@ -374,26 +546,36 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
 @compiled
 def act(state, u, discount, policy):
     """Return the policy's action in one state, or minus a fault."""
+    kind, value, ties, dual, parameters = policy
+    prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
+    tie_slots, tie_states, tie_mass = ties
+    dual_slots, dual_states, dual_numbers = dual
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
-    phi = np.zeros(max(len(policy[1][2]), 1))
+    phi = np.zeros(max(len(coef), 1))
     successor = np.zeros(DIMENSION, dtype=np.int64)
-    action, in_dual = choose(state, u, discount, policy, slope, phi, successor, change, quality)
+    action, _ = choose(
+        state, u, discount, kind, parameters, prefix, letter, coef, constant, linear, quadratic,
+        is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
+        dual_numbers, slope, phi, successor, change, quality,
+    )  # fmt: skip
     return action
 
 
 @compiled
 def slacks(states, discount, value, slack, fault_state):
     """Write the Bellman residual (n, A) of each state and action, infinite where inadmissible."""
+    prefix, letter, coef, constant, linear, quadratic, is_quadratic, _ = value
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
-    phi = np.zeros(max(len(value[2]), 1))
+    phi = np.zeros(max(len(coef), 1))
     successor = np.zeros(DIMENSION, dtype=np.int64)
     for n in range(len(states)):
         fault, here = fill_quality(
-            states[n], discount, value, slope, phi, successor, change, slack[n]
-        )
+            states[n], discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic,
+            slope, phi, successor, change, slack[n],
+        )  # fmt: skip
         if fault != FINE:
             for i in range(DIMENSION):
                 fault_state[i] = states[n, i]
@@ -405,7 +587,7 @@ def slacks(states, discount, value, slack, fault_state):
 
 @compiled
 def expand(states, actions, cost, probability, successors, fault_state):
-    """Write cost (n,), event probabilities (n, E) and successors (n, E, d) of state-action pairs."""
+    """Write cost (n,), event probabilities (n, E) and successors (n, E, d) of pairs."""
     for n in range(len(states)):
         fault = FINE
         total = 0.0
@@ -432,7 +614,7 @@ def expand(states, actions, cost, probability, successors, fault_state):
 
 @compiled
 def bellman_rows(states, actions, discount, prefix, letter, rows, cost, fault_state):
-    """Write costs (n,) and Bellman rows (n, K) of state-action pairs; no rows if there is no column.
+    """Write costs (n,) and Bellman rows (n, K) of pairs; no rows when `rows` has no column.
 
     Pairs of one state that follow each other share the features of its successors.
     """

@@ -4,13 +4,15 @@ In each step at most one event happens. The user writes small plain functions, e
 arguments it depends on, in place of a transition matrix:
 
     cost(state, action)                  a number
-    probability(state, action, event)    the chance of an event; what is left over is "nothing happens"
+    probability(state, action, event)    the chance of an event; the rest is "nothing happens"
     move(state, action, event)           changes `state` in place
     admissible(state, action)            whether an action may be taken (default: always)
 
-The functions are compiled with Numba together with the loops of simulation and row generation.
-Coordinates may have upper bounds: an event that would exceed one does not happen. A `move` that does
-not depend on the action makes greedy simulation several times faster.
+The functions are compiled with Numba together with the loops of simulation and row generation. Two
+of them may be given as data, which is shorter and several times faster: `probability` as a table
+(actions, events), and `move` as jumps (events, coordinates) that are added to the state. A jump
+that would make a coordinate negative does not happen, and no event that would take a coordinate
+above its upper bound happens.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from bellweight import checks
 from bellweight.checks import FloatArray, IntArray
@@ -52,18 +55,19 @@ class EventModel:
     """A Markov decision process given by functions.
 
     `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
-    number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`, or
-    a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
-    `cost_growth` declares by how much the expected cost can grow in one step at most; without it the
-    tail of a simulated cost has no bound. `compiled=False` runs everything as plain Python, slowly.
+    number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`,
+    or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
+    `cost_growth` declares by how much the expected cost can grow in one step at most; without it
+    the tail of a simulated cost has no bound. `compiled=False` runs everything as plain Python,
+    slowly.
     """
 
     dimension: int
     actions: Sequence[str]
     events: Sequence[str]
     cost: Callable[..., float]
-    probability: Callable[..., float]
-    move: Callable[..., None]
+    probability: Any
+    move: Any
     discount: float
     initial: Any = None
     admissible: Callable[..., bool] | None = None
@@ -82,8 +86,11 @@ class EventModel:
         put(self, "upper", self._checked_upper())
         if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
             raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
-        for role in ("cost", "probability", "move", "admissible"):
-            function = getattr(self, role)
+        if not callable(self.probability):
+            put(self, "probability", self._checked_table())
+        if not callable(self.move):
+            put(self, "move", self._checked_jumps())
+        for role, function in self._functions(None).items():
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
         put(self, "initial", self._checked_initial())
@@ -102,6 +109,11 @@ class EventModel:
         """Number of events."""
         return len(self.events)
 
+    @property
+    def jumps(self) -> IntArray | None:
+        """The jumps (E, d), when moves are given as data."""
+        return None if callable(self.move) else self.move
+
     def label(self, action: int) -> str:
         """Return the name of an action."""
         return str(self.actions[action])
@@ -118,15 +130,9 @@ class EventModel:
 
     def source_with(self, rule: Callable[..., int] | None) -> Source:
         """Return the text of the model together with a decision rule of the user's."""
-        given = {
-            "cost": self.cost,
-            "probability": self.probability,
-            "move": self.move,
-            "admissible": self.admissible,
-            "initial": self._sampler,
-            "rule": rule,
-        }
-        shared = "action" not in compile.arguments_of(self.move, "move", _ARGUMENTS["move"])
+        given = self._functions(rule)
+        shared = "action" not in compile.arguments_of(given["move"], "move", _ARGUMENTS["move"])
+        by_action = "action" in compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
         return compile.model_source(
             {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in given.items()},
             {
@@ -135,10 +141,56 @@ class EventModel:
                 "N_EVENTS": self.n_events,
                 "N_DRAWS": self.initial_draws or self.dimension,
                 "SHARED_MOVES": shared,
+                "COST_BY_ACTION": by_action,
                 "UPPER": self.upper,
+                **self._plain_data(),
             },
             compiled=self.compiled,
         )
+
+    def _functions(self, rule: Callable[..., int] | None) -> dict[str, Any]:
+        """Return the function of each role; data take the form of functions too."""
+        table, jumps = self.probability, self.move
+
+        def probability(action: int, event: int) -> float:
+            return float(table[action, event])
+
+        def move(state: Any, event: int) -> None:
+            for i in range(jumps.shape[1]):
+                if state[i] + jumps[event, i] < 0:
+                    return
+            for i in range(jumps.shape[1]):
+                state[i] += jumps[event, i]
+
+        return {
+            "cost": self.cost,
+            "probability": table if callable(table) else probability,
+            "move": jumps if callable(jumps) else move,
+            "admissible": self.admissible,
+            "initial": self._sampler,
+            "rule": rule,
+        }
+
+    def _plain_data(self) -> dict[str, Any]:
+        """Return jumps and chances in the sparse layout of the loops, if both are data."""
+        plain = not callable(self.probability) and not callable(self.move)
+        jumps = self.move if plain else np.zeros((1, 1), dtype=np.int64)
+        table = self.probability if plain else np.zeros((1, 1))
+        jump_count, jump_at, jump_by = _sparse_lists(jumps)
+        event_count, event, chance = _sparse_lists(table)
+        varying = np.flatnonzero(np.ptp(table, axis=0) > 0.0)
+        return {
+            "IS_PLAIN": plain,
+            "JUMP_COUNT": jump_count,
+            "JUMP_AT": jump_at,
+            "JUMP_BY": jump_by,
+            "EVENT_COUNT": event_count,
+            "EVENT": event,
+            "CHANCE": chance,
+            "VARYING": varying,
+            "VARYING_CHANCE": np.ascontiguousarray(table.T[varying]),
+            **_independent_choices(table, varying, usable=plain and self._choices_are_free()),
+        }
 
     @property
     def kernels(self) -> ModuleType:
@@ -158,8 +210,8 @@ class EventModel:
         )
         if wrong is not None:
             raise ModelError(
-                f"{name}[{wrong[0]}] is {raw[wrong[0]].tolist()}, expected whole numbers of at least "
-                "0 and within the bounds"
+                f"{name}[{wrong[0]}] is {raw[wrong[0]].tolist()}, expected whole numbers of at "
+                "least 0 and within the bounds"
             )
         return whole
 
@@ -174,7 +226,7 @@ class EventModel:
             k.NO_ACTION: "no action is admissible",
         }[code]
         named = f", action {action} ({self.label(action)})" if 0 <= action < self.n_actions else ""
-        remedy = "correct the model's functions there" if code != k.BAD_ACTION else "change the policy"
+        remedy = "change the policy" if code == k.BAD_ACTION else "correct the model there"
         return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
 
     def admissible_mask(self, states: IntArray) -> checks.BoolArray:
@@ -186,7 +238,9 @@ class EventModel:
             raise self.fault(self.kernels.NO_ACTION, states[empty[0]], -1)
         return mask
 
-    def expand(self, states: IntArray, actions: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    def expand(
+        self, states: IntArray, actions: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return cost (n,), event probabilities (n, E), successors (n, E, d) of some pairs."""
         n = len(states)
         cost, probability = np.zeros(n), np.zeros((n, self.n_events))
@@ -259,7 +313,8 @@ class EventModel:
     def _enumerated_initial(self, shape: tuple[int, ...]) -> FloatArray:
         if callable(self.initial):
             raise ModelError(
-                "initial is a function, whose probabilities are not known: pass to_tabular(initial=p)"
+                "initial is a function, whose probabilities are not known: pass "
+                "to_tabular(initial=probabilities)"
             )
         mass = np.ones(())
         for law, size in zip(self.initial.marginals(self.upper), shape, strict=True):
@@ -290,21 +345,102 @@ class EventModel:
     def _check_compiled(self) -> None:
         state = np.zeros(self.dimension, dtype=np.int64)
         examples = {"state": state, "action": 0, "event": 0, "u": np.zeros(1)}
-        roles = {"cost": self.cost, "probability": self.probability, "move": self.move,
-                 "admissible": self.admissible, "initial": self._sampler}  # fmt: skip
         known = compile.cache_folder() / f"model_{self.source.key}.py"
         if known.exists():
             return
-        for role, function in roles.items():
+        for role, function in self._functions(None).items():
             if function is not None:
                 names = compile.arguments_of(function, role, _ARGUMENTS[role])
                 compile.check_compiles(function, role, tuple(examples[name] for name in names))
+
+    def _choices_are_free(self) -> bool:
+        """Return whether actions differ only in the chances of events."""
+        named = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        return self.admissible is None and "action" not in named
+
+    def _checked_table(self) -> FloatArray:
+        shape = (self.n_actions, self.n_events)
+        table = checks.float_array(self.probability, "probability", shape)
+        wrong = checks.first_index((table < 0.0) | (table.sum(axis=1, keepdims=True) > 1.0 + 1e-9))
+        if wrong is not None:
+            raise ModelError(
+                f"the probabilities of action {wrong[0]} ({self.label(wrong[0])}) are negative or "
+                f"sum to {table[wrong[0]].sum():.12g}, expected no negative number and a sum of at "
+                "most 1"
+            )
+        return table
+
+    def _checked_jumps(self) -> IntArray:
+        shape = (self.n_events, self.dimension)
+        jumps = checks.float_array(self.move, "move", shape)
+        if (jumps != np.rint(jumps)).any():
+            raise ModelError("move holds jumps that are not whole numbers, expected integers")
+        return jumps.astype(np.int64)
 
     def _check_start(self) -> None:
         """Look at the first states for what can be seen at once."""
         states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
         n, action = np.nonzero(self.admissible_mask(states))
         self.expand(states[n], action)
+
+
+def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:
+    """Return the actions as combinations of independent choices, if that is what they are.
+
+    Two events belong to the same choice unless their chances take all combinations of values. The
+    actions are combinations when there are exactly as many as choices allow, each once.
+    """
+    groups = _dependent_groups(table[:, varying]) if usable else []
+    options = [np.unique(table[:, varying[group]], axis=0, return_inverse=True) for group in groups]
+    sizes = [len(rows) for rows, _ in options]
+    strides = np.array([int(np.prod(sizes[g + 1 :])) for g in range(len(sizes))], dtype=np.int64)
+    places = sum((place.ravel() * s for (_, place), s in zip(options, strides, strict=True)), 0)
+    n_actions = len(table)
+    free = bool(groups) and np.array_equal(np.sort(places), np.arange(n_actions))
+    if not free:
+        groups, options, sizes = [], [], []
+        strides, places = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    full = np.zeros((max(1, sum(sizes)), table.shape[1]))
+    row = 0
+    for group, (rows, _) in zip(groups, options, strict=True):
+        full[row : row + len(rows), varying[group]] = rows
+        row += len(rows)
+    count, event, chance = _sparse_lists(full)
+    return {
+        "N_GROUPS": len(groups),
+        "OPTION_START": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        "OPTION_COUNT": count,
+        "OPTION_EVENT": event,
+        "OPTION_CHANCE": chance,
+        "STRIDE": strides,
+        "COMBINED": np.argsort(places).astype(np.int64),
+    }
+
+
+def _dependent_groups(columns: FloatArray) -> list[IntArray]:
+    """Return the columns in groups that depend on each other."""
+    n = columns.shape[1]
+    kinds = [len(np.unique(columns[:, i])) for i in range(n)]
+    linked = np.zeros((n, n), dtype=np.bool_)
+    for i in range(n):
+        for j in range(i):
+            pairs = len(np.unique(columns[:, [i, j]], axis=0))
+            linked[i, j] = pairs < kinds[i] * kinds[j]
+    n_groups, member = connected_components(linked, directed=False)
+    return [np.flatnonzero(member == g) for g in range(n_groups)]
+
+
+def _sparse_lists(matrix: Any) -> tuple[IntArray, IntArray, Any]:
+    """Return for each row the number, the places and the values of its non-zero entries."""
+    count = (matrix != 0).sum(axis=1).astype(np.int64)
+    width = max(1, int(count.max()))
+    places = np.zeros((len(matrix), width), dtype=np.int64)
+    values = np.zeros((len(matrix), width), dtype=matrix.dtype)
+    for row, entries in enumerate(matrix):
+        used = np.flatnonzero(entries)
+        places[row, : len(used)] = used
+        values[row, : len(used)] = entries[used]
+    return count, places, values
 
 
 def _labels(labels: Any, name: str) -> tuple[str, ...]:

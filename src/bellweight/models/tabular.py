@@ -62,8 +62,10 @@ class TabularModel:
             self, "pair_state", checks.index_array(self.pair_state, "pair_state", n_pairs, n_states)
         )
         put(self, "pair_action", checks.index_array(self.pair_action, "pair_action", n_pairs))
-        put(self, "state_labels", _labels(self.state_labels, "state_labels", n_states))
-        put(self, "action_labels", _labels(self.action_labels, "action_labels", self.n_actions))
+        put(self, "state_labels", _labels(self.state_labels, "state_labels", n_states, exact=True))
+        # The action list may be longer than the actions in use.
+        named = _labels(self.action_labels, "action_labels", self.n_actions, exact=False)
+        put(self, "action_labels", named)
         self._check_order(n_states)
         put(self, "cost", self._checked_cost(n_pairs))
         checks.transition_rows(transition, lambda row: f"row {row} ({self.pair_name(row)})")
@@ -130,14 +132,12 @@ class TabularModel:
         `admissible` (S, A) says which actions exist in which state; costs and transitions of the
         others are not looked at. `options` are those of `from_pairs`.
         """
-        costs = np.array(cost, dtype=np.float64)
-        if costs.ndim != 2:
-            raise ModelError(f"cost has shape {costs.shape}, expected (states, actions)")
+        costs = checks.float_array(cost, "cost", (-1, -1), finite=False)
         n_states, n_actions = costs.shape
         if n_states == 0 or n_actions == 0:
             raise ModelError(f"the model is empty: cost has shape {costs.shape}")
         allowed = _admissible(admissible, n_states, n_actions)
-        matrices = list(transition)
+        matrices = _matrices(transition)
         if len(matrices) != n_actions:
             raise ModelError(
                 f"transition has {len(matrices)} matrices, expected one per action ({n_actions})"
@@ -294,10 +294,20 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
     return rows
 
 
-def _labels(labels: Any, name: str, length: int) -> tuple[str, ...] | None:
+def _matrices(transition: Any) -> list[Any]:
+    """Return the matrices of an array (A, S, S) or of a sequence."""
+    if sparse.issparse(transition) or not isinstance(transition, Sequence | np.ndarray):
+        raise ModelError(
+            f"transition is {type(transition).__name__}, expected an array (actions, states, "
+            "states) or a list of sparse matrices, one per action"
+        )
+    return list(transition)
+
+
+def _labels(labels: Any, name: str, length: int, *, exact: bool) -> tuple[str, ...] | None:
     if labels is None:
         return None
-    if isinstance(labels, str) or len(labels) < length:
+    if isinstance(labels, str) or len(labels) < length or (exact and len(labels) > length):
         raise ModelError(f"{name} has {len(labels)} entries, expected {length}: one label for each")
     return tuple(str(label) for label in labels)
 

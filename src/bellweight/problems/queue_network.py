@@ -2,8 +2,8 @@
 
 Queues hold jobs; in each step at most one event happens: an arrival, or a service completion at a
 queue that has a server. Jobs move along their route and leave at its end. Every server belongs to a
-group of queues and is assigned to exactly one of them; serving an empty queue does nothing. The cost
-of a step is the number of jobs in the system.
+group of queues and is assigned to exactly one of them; serving an empty queue does nothing. The
+cost of a step is the number of jobs in the system.
 
 The baseline policies are rules of thumb that any method has to beat.
 """
@@ -84,28 +84,12 @@ class QueueNetwork:
     ) -> EventModel:
         """Return the network as an event model; `initial` is "geometric", "empty", or a state."""
         sources = np.flatnonzero(np.array(self.arrivals) > 0.0)
-        n_sources = len(sources)
-        table = self._probabilities(sources)
-        onward = self._onward()
 
         def cost(state: Any) -> float:
             total = 0.0
             for i in range(len(state)):
                 total += state[i]
             return total
-
-        def probability(action: int, event: int) -> float:
-            return float(table[action, event])
-
-        def move(state: Any, event: int) -> None:
-            if event < n_sources:
-                state[sources[event]] += 1
-            else:
-                i = event - n_sources
-                if state[i] > 0:
-                    state[i] -= 1
-                    if onward[i] >= 0:
-                        state[onward[i]] += 1
 
         labels = [" ".join(str(i + 1) for i in queues) for queues in self.allocations]
         return EventModel(
@@ -114,8 +98,8 @@ class QueueNetwork:
             events=[f"arrival {i + 1}" for i in sources]
             + [f"service {i + 1}" for i in range(self.n_queues)],
             cost=cost,
-            probability=probability,
-            move=move,
+            probability=self._probabilities(sources),
+            move=self._jumps(sources),
             discount=discount,
             initial=_initial(initial, self.n_queues, decay),
             upper=upper,
@@ -124,28 +108,41 @@ class QueueNetwork:
             name=f"queue network ({self.n_queues} queues)",
         )
 
-    def static_priority(self, order: Sequence[int]) -> Rule:
-        """Serve, in each group, the first queue in `order` that has jobs."""
-        if sorted(order) != list(range(self.n_queues)):
-            raise ModelError(f"order is {list(order)}, expected each queue from 0 once")
-        rank = np.argsort(np.array(order)).astype(np.float64)
-        members, strides = self._members(), self._strides()
+    def index_rule(self, fixed: Any = 0.0, length: Any = 0.0, pressure: Any = 0.0) -> Rule:
+        """Serve, in each group, the queue of largest index, ties to the first; empty queues last.
 
-        def priority(state: Any, parameters: Any) -> int:
+        The index of queue i is fixed[i] + length[i] x_i + pressure[i] (x_i - x_next). All rules of
+        this kind share their compiled code.
+        """
+        n = self.n_queues
+        members, strides, onward = self._members(), self._strides(), self._onward()
+
+        def index(state: Any, parameters: Any) -> int:
             action = 0
             for g in range(members.shape[0]):
-                best, chosen = 1e18, 0
+                best, chosen = -np.inf, 0
                 for k in range(members.shape[1]):
                     i = members[g, k]
                     if i >= 0:
-                        score = parameters[i] + (0.0 if state[i] > 0 else 1e9)
-                        if score < best:
+                        ahead = state[onward[i]] if onward[i] >= 0 else 0
+                        score = parameters[i] + parameters[n + i] * state[i]
+                        score += parameters[2 * n + i] * (state[i] - ahead)
+                        if state[i] == 0:
+                            score -= 1e12
+                        if score > best:
                             best = score
                             chosen = k
                 action += chosen * strides[g]
             return action
 
-        return Rule(priority, rank)
+        weights = [np.broadcast_to(part, (n,)) for part in (fixed, length, pressure)]
+        return Rule(index, np.concatenate(weights).astype(np.float64))
+
+    def static_priority(self, order: Sequence[int]) -> Rule:
+        """Serve, in each group, the first queue in `order` that has jobs."""
+        if sorted(order) != list(range(self.n_queues)):
+            raise ModelError(f"order is {list(order)}, expected each queue from 0 once")
+        return self.index_rule(fixed=-np.argsort(np.array(order)).astype(np.float64))
 
     def static_priorities(self) -> dict[tuple[int, ...], Rule]:
         """Return every static priority, by the order of the queues group by group."""
@@ -160,48 +157,18 @@ class QueueNetwork:
 
     def longest_queue(self) -> Rule:
         """Serve, in each group, the longest queue."""
-        members, strides = self._members(), self._strides()
-
-        def longest(state: Any) -> int:
-            action = 0
-            for g in range(members.shape[0]):
-                best, chosen = -1, 0
-                for k in range(members.shape[1]):
-                    i = members[g, k]
-                    if i >= 0 and state[i] > best:
-                        best = state[i]
-                        chosen = k
-                action += chosen * strides[g]
-            return action
-
-        return Rule(longest)
+        return self.index_rule(length=1.0)
 
     def max_pressure(self) -> Rule:
         """Serve, in each group, the queue with the largest rate times backlog difference."""
-        members, strides, onward = self._members(), self._strides(), self._onward()
-        rates = np.array(self.services, dtype=np.float64)
-
-        def pressure(state: Any) -> int:
-            action = 0
-            for g in range(members.shape[0]):
-                best, chosen = -1e18, 0
-                for k in range(members.shape[1]):
-                    i = members[g, k]
-                    if i >= 0:
-                        ahead = state[onward[i]] if onward[i] >= 0 else 0
-                        score = rates[i] * (state[i] - ahead)
-                        if score > best:
-                            best = score
-                            chosen = k
-                action += chosen * strides[g]
-            return action
-
-        return Rule(pressure)
+        return self.index_rule(pressure=np.array(self.services))
 
     def _check_groups(self, n: int) -> None:
         for g, group in enumerate(self.groups):
             if len(group) == 0:
-                raise ModelError(f"groups[{g}] is empty, expected at least one queue for its server")
+                raise ModelError(
+                    f"groups[{g}] is empty, expected at least one queue for its server"
+                )
             for i in group:
                 if i not in range(n):
                     raise ModelError(f"groups[{g}] names queue {i}, expected 0 to {n - 1}")
@@ -220,6 +187,15 @@ class QueueNetwork:
             for i in queues:
                 table[action, len(sources) + i] = self.services[i]
         return table
+
+    def _jumps(self, sources: IntArray) -> IntArray:
+        """Return what each event adds to the queues, (E, d)."""
+        arrivals = np.eye(self.n_queues, dtype=np.int64)[sources]
+        services = -np.eye(self.n_queues, dtype=np.int64)
+        for i, following in enumerate(self.routes):
+            if following is not None:
+                services[i, following] += 1
+        return np.concatenate([arrivals, services])
 
     def _onward(self) -> IntArray:
         return np.array([-1 if i is None else i for i in self.routes], dtype=np.int64)
