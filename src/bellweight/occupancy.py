@@ -31,7 +31,7 @@ _TAIL_SHARE = 1e-3
 @files.storable
 @dataclass(frozen=True)
 class Simulation:
-    """How an occupancy is estimated: episodes, and steps each (by default until discount^t < 0.001)."""
+    """How an occupancy is estimated: episodes, and steps each (until discount^t < 0.001)."""
 
     episodes: int = 4_000
     horizon: int | None = None

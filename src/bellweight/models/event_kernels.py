@@ -476,8 +476,8 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
             u_action = draw(action_key, step) if is_random else 0.0
             action, in_dual = choose(
                 state, u_action, discount, kind, parameters, prefix, letter, coef, constant, linear,
-                quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
-                dual_numbers, slope, phi, successor, change, quality,
+                quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots,
+                dual_states, dual_numbers, slope, phi, successor, change, quality,
             )  # fmt: skip
             if action < 0:
                 fault = -action
@@ -528,8 +528,8 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
             u_action = draw(action_key, step) if is_random else 0.0
             action, _ = choose(
                 state, u_action, discount, kind, parameters, prefix, letter, coef, constant, linear,
-                quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
-                dual_numbers, slope, phi, successor, change, quality,
+                quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots,
+                dual_states, dual_numbers, slope, phi, successor, change, quality,
             )  # fmt: skip
             fault = -action
             if action >= 0:

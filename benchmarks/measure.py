@@ -1,0 +1,95 @@
+"""What the benchmarks share: a line of the table, and timing that is fair on a noisy machine.
+
+Ours and the peer take turns, so that both meet the same disturbances, and the best time of each
+counts: noise only ever adds. Standard library only, so that importing this costs no memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from operator import itemgetter
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measured figure with its target.
+
+    `ratio` is how many times better ours is than the peer. The target is a lower bound on the ratio
+    or, with `limit`, an upper bound on ours. `wrong` says why the answer itself is not right, which
+    misses the target at any speed; `skipped` why nothing was measured.
+    """
+
+    name: str
+    ours: float = 0.0
+    unit: str = "s"
+    peer: float | None = None
+    ratio: float | None = None
+    target: float = 0.0
+    limit: bool = False
+    notes: tuple[str, ...] = ()
+    wrong: str = ""
+    skipped: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Return `ok`, `MISSED` or `SKIPPED`."""
+        if self.skipped:
+            return "SKIPPED"
+        if self.limit:
+            met = self.ours <= self.target
+        else:
+            met = self.ratio is not None and self.ratio >= self.target
+        return "ok" if met and not self.wrong else "MISSED"
+
+    def __str__(self) -> str:
+        if self.skipped:
+            ours = peer = ratio = target = "-"
+        else:
+            ours = f"{self.ours:.3g} {self.unit}"
+            peer = "-" if self.peer is None else f"{self.peer:.3g} {self.unit}"
+            ratio = "-" if self.ratio is None else f"{self.ratio:.2f}"
+            target = f"<= {self.target:g} {self.unit}" if self.limit else f">= {self.target:g}"
+        table = f"{self.name:24}{ours:>14}{peer:>14}{ratio:>9}  {target:14}{self.verdict}"
+        remarks = [*self.notes]
+        if self.wrong:
+            remarks.append(f"WRONG: {self.wrong}")
+        if self.skipped:
+            remarks.append(f"NOT MEASURED: {self.skipped}")
+        return "\n".join([table, *(f"    {remark}" for remark in remarks)])
+
+    def record(self) -> dict[str, Any]:
+        """Return the line as plain data."""
+        return {**asdict(self), "verdict": self.verdict}
+
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+}
+"""One thread for linear algebra; and freed memory stays with the process.
+
+Otherwise every large array costs fresh pages from the system, or not, depending on what ran before
+in the same process: that alone speeds sparse factorisation up by half.
+"""
+
+HEADER = f"{'name':24}{'ours':>14}{'peer':>14}{'ratio':>9}  {'target':14}"
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return how long some work takes, and what it returns."""
+    began = time.perf_counter()
+    answer = work()
+    return time.perf_counter() - began, answer
+
+
+def take_turns(repeats: int, *works: Callable[[], Any]) -> list[tuple[float, Any]]:
+    """Run the works in turn, several times; return the best time of each, with its answer."""
+    rounds = [[seconds(work) for work in works] for _ in range(repeats)]
+    return [min(column, key=itemgetter(0)) for column in zip(*rounds, strict=True)]

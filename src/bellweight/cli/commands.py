@@ -1,0 +1,289 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bellweight.cli import exits, parse, solving
+from bellweight.cli.output import (
+    Interrupted,
+    check_folder,
+    check_writable,
+    console,
+    say,
+    write_document,
+)
+from bellweight.cli.parse import MethodName, MethodWords
+from bellweight.cli.progress import Progress
+
+_EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
+
+
+class _Group(TyperGroup):
+    """The commands; Ctrl-C in any of them is ours to report."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    epilog=_EPILOG,
+    help="Good policies for Markov decision processes too large to solve exactly.",
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+)
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="A shipped problem, an .npz model file, or file.py:factory."
+    ),
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="A parameter of a shipped problem, such as capacity=999; repeat for more. "
+        "Lists are written 0,0.2,0.4.",
+    ),
+]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is stdout."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")]
+
+
+@app.callback()
+def common(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    progress: Annotated[
+        bool | None,
+        typer.Option(help="Show progress, or not; by default on a terminal after two seconds."),
+    ] = None,
+) -> None:
+    """Take the options that every command has."""
+    context.obj = progress
+    if version:
+        from bellweight import __version__
+
+        print(f"bellweight {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit
+
+
+@app.command(epilog=_EPILOG)
+def solve(
+    context: typer.Context,
+    source: Source,
+    basis: Annotated[
+        str | None,
+        typer.Option(help="poly:DEGREE, affine or indicator. \\[default: poly:3]"),
+    ] = None,
+    method: Annotated[
+        MethodName | None, typer.Option(help="How the weights are chosen. \\[default: dia]")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="fixed: initial, uniform or geometric:DECAY.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="dia: random, or fixed:WEIGHTS as in fixed:geometric:0.9."),
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="dia: of the softmax.")] = None,
+    smoothing_mass: Annotated[
+        float | None, typer.Option(help="dia: pull towards the target.")
+    ] = None,
+    step_size: Annotated[float | None, typer.Option(help="pia, dia: in (0, 1].")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="pia, dia: initial, uniform or geometric:DECAY.")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Stop when weights and occupancy are this close.")
+    ] = None,
+    max_iterations: Annotated[
+        int | None,
+        typer.Option(help="At most this many, those before --resume included; 100 more if unset."),
+    ] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Stop after this long.")] = None,
+    option: Options = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save the result.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Go on with a saved result, its basis and method."),
+    ] = None,
+    json: JsonFile = None,
+    seed: Seed = 0,
+) -> int:
+    """Choose the weights, solve the program, and say how good the policy is."""
+    check_writable(save, json)
+    words = MethodWords(method, weights, target, temperature, smoothing_mass, step_size, start)
+    model = parse.model(source, parse.options(option or []))
+    limits = solving.Limits(tol, max_iterations, max_seconds)
+    job = solving.job(model, basis, words, limits, resume)
+    with Progress("solve", context.obj) as progress:
+        result = job.run(seed, progress)
+    if save is not None:
+        result.save(save)
+    again = solving.command(source, option or [], save)
+    screen = console(json)
+    say(screen, solving.text(result, model, save, again))
+    write_document(json, solving.document(result, model, source))
+    return exits.of(result.status)
+
+
+@app.command(epilog=_EPILOG)
+def problems(json: JsonFile = None) -> int:
+    """List the problems that come with Bellweight."""
+    check_writable(json)
+    found = parse.problem_list()
+    screen = console(json)
+    for name, about, parameters in found:
+        say(screen, f"{name}: {about}")
+        for parameter in parameters:
+            say(screen, f"    {parameter}")
+    say(
+        screen,
+        f"\nTry: bellweight solve {found[0][0]} --option initial=empty --option capacity=999",
+    )
+    listed = [{"name": name, "about": about, "parameters": p} for name, about, p in found]
+    write_document(json, {"problems": listed})
+    return exits.DONE
+
+
+@app.command(epilog=_EPILOG)
+def evaluate(
+    context: typer.Context,
+    result: Annotated[Path, typer.Argument(metavar="RESULT.npz", help="A saved result.")],
+    model: Annotated[
+        str, typer.Option(help="The model it was solved for, as in bellweight solve.")
+    ],
+    episodes: Annotated[int | None, typer.Option(help="How many; 10,000 by default.")] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Instead: simulate until the interval is this narrow.")
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Steps per episode; until discount^steps < 0.001.")
+    ] = None,
+    option: Options = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+) -> int:
+    """Simulate the policy of a saved result, with a 95 % confidence interval."""
+    if episodes is not None and half_width is not None:
+        raise parse.usage("give --episodes or --half-width, not both")
+    check_writable(json)
+    from bellweight.evaluate import evaluate as simulate
+    from bellweight.report.document import plain
+    from bellweight.solve import Result
+
+    built = parse.model(model, parse.options(option or []))
+    saved = Result.load(result, model=built)
+    with Progress("simulating", context.obj):
+        found = simulate(
+            built,
+            saved.policy,
+            episodes,
+            half_width=half_width,
+            horizon=horizon,
+            seed=seed,
+            jobs=jobs,
+        )
+    screen = console(json)
+    say(screen, f"simulated  {found}")
+    if saved.cost is not None:
+        say(screen, f"exact      {saved.cost:,.4f} over all time")
+    write_document(json, {"evaluation": plain(found), "exact_cost": plain(saved.cost)})
+    return exits.DONE
+
+
+@app.command(epilog=_EPILOG)
+def reproduce(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A table of the paper: table1.")],
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="Per policy; as many as the paper by default.")
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Exact values only, no simulation.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write NAME.json, .csv and .txt there."),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+) -> int:
+    """Compute a table of the paper again, beside the paper's own numbers."""
+    if exact and episodes is not None:
+        raise parse.usage("give --exact or --episodes, not both")
+    check_writable(json)
+    check_folder(out)
+    from bellweight import reproduce as reproductions
+    from bellweight.report.screen import print_table
+    from bellweight.status import ArgumentError
+
+    try:
+        artefact = reproductions.find(name)
+    except ArgumentError as problem:
+        raise parse.usage(str(problem)) from None
+    settings = reproductions.Settings(None if exact else episodes or artefact.EPISODES, seed, jobs)
+
+    def keep(so_far: reproductions.Reproduction) -> None:
+        if out is not None:
+            reproductions.write(so_far, out)
+            kept.append(f"what was finished is in {out}")
+
+    kept: list[str] = []
+    try:
+        with Progress(name, context.obj) as progress:
+            found = artefact.reproduce(settings, progress.tell, keep)
+    except KeyboardInterrupt:
+        raise Interrupted(*kept[-1:]) from None
+    screen = console(json)
+    for table in found.tables():
+        print_table(screen, table)
+        say(screen, "")
+    if out is not None:
+        say(screen, f"written to {out}: {name}.json, {name}.csv, {name}.txt")
+    write_document(json, found.document())
+    return exits.DONE
+
+
+@app.command(epilog=_EPILOG)
+def demo(context: typer.Context, json: JsonFile = None) -> int:
+    """Solve the paper's queue with 50,000 states by every method, in a few seconds."""
+    check_writable(json)
+    from bellweight.report.screen import print_table
+    from bellweight.report.table import wrapped
+    from bellweight.reproduce import demo as demonstration
+
+    with Progress("one moment", context.obj) as progress:
+        found = demonstration.run(progress.tell)
+    screen = console(json)
+    print_table(screen, found.table())
+    say(screen, "")
+    width = screen.width if screen.is_terminal else None
+    for sentence in found.sentences():
+        say(screen, wrapped(sentence, width))
+    for command in demonstration.NEXT:
+        say(screen, f"    {command}")
+    write_document(json, found.document())
+    return exits.DONE

@@ -1,0 +1,28 @@
+"""What the exit codes mean, in one place."""
+
+from __future__ import annotations
+
+from bellweight.status import Status
+
+DONE = 0
+BAD_INPUT = 1
+WRONG_USAGE = 2
+NOT_CONVERGED = 3
+SOLVER_ERROR = 4
+INTERRUPTED = 130
+
+MEANINGS = {
+    DONE: "done",
+    BAD_INPUT: "bad input or file",
+    WRONG_USAGE: "wrong usage",
+    NOT_CONVERGED: "ended without converging, result still printed and saved",
+    SOLVER_ERROR: "program unbounded, infeasible or not solved",
+    INTERRUPTED: "interrupted.",
+}
+
+
+def of(status: Status) -> int:
+    """Return the exit code of a run that ended with this status."""
+    if status.is_success:
+        return DONE
+    return INTERRUPTED if status is Status.INTERRUPTED else NOT_CONVERGED

@@ -1,0 +1,88 @@
+"""One run of the command line: every error is one line, every ending has its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from bellweight.cli import exits
+from bellweight.cli.commands import app
+from bellweight.cli.output import Interrupted, complain, one_line
+from bellweight.status import BellweightError, SolverError
+
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+_ANYWHERE = ("--debug", "--progress", "--no-progress")
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows a question mark in its place.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(_front(arguments), prog_name="bellweight", standalone_mode=False)
+    except KeyboardInterrupt:
+        return _failed(Interrupted())
+    except Exception as problem:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        return _failed(problem)
+    return int(code or exits.DONE)
+
+
+def _front(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the options that may stand anywhere put before the command."""
+    words = list(arguments)
+    end = words.index("--") if "--" in words else len(words)
+    front = [word for word in words[:end] if word in _ANYWHERE]
+    return [*front, *(word for word in words[:end] if word not in _ANYWHERE), *words[end:]]
+
+
+def _failed(problem: Exception) -> int:
+    """Say what went wrong in one line, and return the exit code."""
+    if isinstance(problem, Interrupted):
+        print(f"\ninterrupted: {one_line(problem)}", file=sys.stderr)
+        return exits.INTERRUPTED
+    if isinstance(problem, BrokenPipeError):
+        _close_stdout()
+        return exits.BAD_INPUT
+    if isinstance(problem, _USAGE_ERROR):
+        complain(_usage(problem))
+        return exits.WRONG_USAGE
+    if isinstance(problem, BellweightError):
+        complain(problem)
+        return exits.SOLVER_ERROR if isinstance(problem, SolverError) else exits.BAD_INPUT
+    if isinstance(problem, MemoryError):
+        complain("not enough memory for this model and basis")
+        return exits.BAD_INPUT
+    complain(f"{type(problem).__name__}: {problem}; run again with --debug to see where")
+    return exits.BAD_INPUT
+
+
+def _usage(problem: Exception) -> str:
+    text = problem.format_message() if hasattr(problem, "format_message") else str(problem)
+    context = getattr(problem, "ctx", None)
+    path = "bellweight" if context is None else context.command_path
+    text = text.removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
+    return f"{text} (see {path} --help)"
+
+
+def _close_stdout() -> None:
+    """Leave quietly when the reader of a pipe has gone away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

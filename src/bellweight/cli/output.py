@@ -1,0 +1,79 @@
+"""Where words go: results to stdout, errors and progress to stderr, documents to files."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bellweight.status import FileError
+
+STDOUT = Path("-")
+"""The name of a JSON file that stands for stdout; what people read then goes to stderr."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with what the user should know about it."""
+
+    def __init__(self, message: str = "nothing was finished") -> None:
+        super().__init__(message)
+
+
+def one_line(text: object) -> str:
+    """Return a text without line breaks and without characters that could steer a terminal."""
+    words = " ".join(str(text).split())
+    return "".join(letter if letter.isprintable() else "?" for letter in words)
+
+
+def complain(text: object) -> None:
+    """Print an error as one line on stderr."""
+    print(f"error: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+def console(json_file: Path | None) -> Console:
+    """Return where the readable output goes."""
+    return Console(stderr=json_file == STDOUT, highlight=False)
+
+
+def say(screen: Console, text: str) -> None:
+    """Print plain text as it is: nothing in it is markup, and lines are not broken."""
+    screen.file.write(text + "\n")
+    screen.file.flush()
+
+
+def write_document(path: Path | None, document: dict[str, Any]) -> None:
+    """Write a JSON document to a file, whole or not at all, or to stdout; None: nowhere."""
+    if path is None:
+        return
+    from bellweight import __version__, files
+
+    full = {"bellweight": __version__, **document}
+    if path == STDOUT:
+        sys.stdout.write(json.dumps(full, indent=2) + "\n")
+        sys.stdout.flush()
+    else:
+        files.write_json(path, full)
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Complain before the work begins about a file that could not be written after it."""
+    for path in paths:
+        if path is None or path == STDOUT:
+            continue
+        folder = path.parent
+        if path.is_dir():
+            raise FileError(f"cannot write {path}: it is a folder, expected a file name")
+        if not folder.is_dir():
+            raise FileError(f"cannot write {path}: the folder {folder} does not exist: make it")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise FileError(f"cannot write {path}: no permission to write in {folder}")
+
+
+def check_folder(path: Path | None) -> None:
+    """Complain before the work begins about a folder that could not be made after it."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise FileError(f"cannot write into {path}: it is a file, expected a folder")

@@ -1,0 +1,280 @@
+"""From words on the command line to models, bases and methods."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bellweight.status import BellweightError, ModelError
+
+if TYPE_CHECKING:
+    from bellweight.basis import Basis
+    from bellweight.models import TabularModel
+    from bellweight.policy import Policy
+    from bellweight.weights import Method
+
+
+class MethodName(StrEnum):
+    """The methods by their names on the command line."""
+
+    fixed = "fixed"
+    random = "random"
+    pia = "pia"
+    dia = "dia"
+
+
+@dataclass(frozen=True)
+class MethodWords:
+    """What the command line says about the method; None where it says nothing."""
+
+    method: MethodName | None = None
+    weights: str | None = None
+    target: str | None = None
+    temperature: float | None = None
+    smoothing_mass: float | None = None
+    step_size: float | None = None
+    start: str | None = None
+
+    def given(self) -> list[str]:
+        """Return the names of the settings that were given, without the method's own name."""
+        names = [field.name for field in fields(self) if field.name != "method"]
+        return [name for name in names if getattr(self, name) is not None]
+
+
+_TAKES = {
+    MethodName.fixed: ("weights",),
+    MethodName.random: (),
+    MethodName.pia: ("step_size", "start"),
+    MethodName.dia: ("target", "temperature", "smoothing_mass", "step_size", "start"),
+}
+
+
+def usage(message: str) -> typer.BadParameter:
+    """Return the error that ends the command as wrong usage."""
+    return typer.BadParameter(message)
+
+
+def flag(name: str) -> str:
+    """Return the option of a setting: smoothing_mass is --smoothing-mass."""
+    return "--" + name.replace("_", "-")
+
+
+def basis(words: str) -> Basis:
+    """Return the basis that `poly:3`, `affine` or `indicator` names."""
+    from bellweight.basis import Affine, Indicator, Polynomial
+
+    name, _, degree = words.partition(":")
+    if name == "poly" and degree.isdecimal():
+        return Polynomial(int(degree))
+    if words == "affine":
+        return Affine()
+    if words == "indicator":
+        return Indicator()
+    raise usage(f"--basis is {words!r}, expected poly:DEGREE, affine or indicator")
+
+
+def method(words: MethodWords, model: TabularModel) -> Method:
+    """Return the method with its settings; settings of another method are refused."""
+    from bellweight.weights import DIA, PIA, Fixed, FromPolicy
+
+    name = words.method or MethodName.dia
+    _check_belongs(name, words.given())
+    settings = {
+        key: getattr(words, key)
+        for key in words.given()
+        if key in ("temperature", "smoothing_mass", "step_size")
+    }
+    if words.start is not None:
+        settings["start"] = weights(words.start, "--start", model)
+    if name is MethodName.fixed:
+        return Fixed(weights(words.weights or "initial", "--weights", model))
+    if name is MethodName.random:
+        return FromPolicy()
+    if name is MethodName.pia:
+        return PIA(**settings)
+    return DIA(target=_target(words.target or "random", model), **settings)
+
+
+def weights(words: str, option: str, model: TabularModel) -> Any:
+    """Return the weights that `initial`, `uniform` or `geometric:DECAY` names."""
+    from bellweight.problems.single_queue import geometric
+
+    if words in ("initial", "uniform"):
+        return words
+    name, _, decay = words.partition(":")
+    if name == "geometric":
+        try:
+            return geometric(model.n_states, float(decay))
+        except ValueError as problem:
+            reason = problem if isinstance(problem, BellweightError) else f"{decay!r} is no number"
+            raise usage(f"{option} {words}: {reason}") from None
+    raise usage(f"{option} is {words!r}, expected initial, uniform or geometric:DECAY")
+
+
+def options(words: list[str]) -> dict[str, Any]:
+    """Return the problem parameters of `key=value` words."""
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise usage(f"--option {word!r}, expected KEY=VALUE such as capacity=999")
+        if key in found:
+            raise usage(f"--option {key} is given twice")
+        found[key] = _value(value)
+    return found
+
+
+def model(source: str, parameters: dict[str, Any]) -> TabularModel:
+    """Return the model that a problem name, an `.npz` file or `file.py:factory` stands for."""
+    from bellweight.models import TabularModel
+
+    if source in shipped():
+        return _shipped(shipped()[source], parameters)
+    if parameters:
+        raise usage("--option goes with a shipped problem; a file or a factory has none")
+    path, _, factory = source.rpartition(":")
+    if path.endswith(".py"):
+        return _from_factory(Path(path), factory)
+    if source.endswith(".npz"):
+        return TabularModel.load(source)
+    raise usage(
+        f"{source!r} is no model: expected a problem ({', '.join(shipped())}), an .npz file, or "
+        "file.py:factory"
+    )
+
+
+def shipped() -> dict[str, Callable[..., TabularModel]]:
+    """Return the problems that the command line solves: those that build a tabular model."""
+    from bellweight import problems
+
+    named = {name: getattr(problems, name) for name in problems.__all__}
+    return {
+        name: make
+        for name, make in named.items()
+        if inspect.isfunction(make) and "TabularModel" in str(inspect.signature(make))
+    }
+
+
+def problem_list() -> list[tuple[str, str, list[str]]]:
+    """Return the shipped problems: name, what it is, and its parameters with their defaults."""
+    found = []
+    for name, make in shipped().items():
+        about = inspect.getdoc(sys.modules[make.__module__]) or ""
+        parameters = inspect.signature(make).parameters.values()
+        found.append((name, about.splitlines()[0], [_parameter(p) for p in parameters]))
+    return found
+
+
+def _check_belongs(name: MethodName, given: list[str]) -> None:
+    for key in given:
+        if key not in _TAKES[name]:
+            owners = " or ".join(owner for owner, takes in _TAKES.items() if key in takes)
+            raise usage(
+                f"{flag(key)} does not go with --method {name}: it belongs to --method {owners}"
+            )
+
+
+def _target(words: str, model: TabularModel) -> Policy | Method:
+    from bellweight.policy import Uniform
+    from bellweight.weights import Fixed
+
+    if words == "random":
+        return Uniform()
+    name, _, rest = words.partition(":")
+    if name == "fixed":
+        return Fixed(weights(rest or "initial", "--target fixed:", model))
+    raise usage(f"--target is {words!r}, expected random or fixed:WEIGHTS, as in fixed:uniform")
+
+
+def _value(text: str) -> Any:
+    """Return a number, a list of numbers, or the text itself."""
+    if "," in text:
+        return [_value(part) for part in text.split(",") if part]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _shipped(make: Callable[..., TabularModel], parameters: dict[str, Any]) -> TabularModel:
+    known = inspect.signature(make).parameters
+    for key in parameters:
+        if key not in known:
+            raise usage(f"--option {key} is unknown, expected one of {', '.join(known)}")
+    return make(**parameters)
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    if default is inspect.Parameter.empty:
+        return parameter.name
+    if isinstance(default, tuple | list):
+        default = ",".join(f"{item:g}" for item in default)
+    return f"{parameter.name}={default}"
+
+
+def _from_factory(path: Path, name: str) -> TabularModel:
+    from bellweight.models import TabularModel
+
+    with _importable(path.parent):
+        factory = getattr(_module(path), name, None)
+        if not callable(factory):
+            raise ModelError(f"{path} has no function {name!r}: name one that returns a model")
+        try:
+            made = factory()
+        except (Exception, SystemExit) as problem:
+            raise ModelError(f"{path}:{name} raised {_cause(problem, path)}") from problem
+    if not isinstance(made, TabularModel):
+        raise ModelError(f"{path}:{name} returned {type(made).__name__}, expected a TabularModel")
+    return made
+
+
+def _module(path: Path) -> Any:
+    """Run a user's file as a module."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if not path.is_file():
+        raise ModelError(f"{path} does not exist: check the path")
+    # A name of its own: a user's queue.py must not stand in for the library's queue.
+    spec = spec_from_file_location(f"bellweight_factory_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        raise ModelError(f"{path} cannot be loaded: it raised {_cause(problem, path)}") from problem
+    return module
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let a user's file import its neighbours, after everything that is installed."""
+    place = str(folder.resolve())
+    sys.path.append(place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+
+
+def _cause(problem: BaseException, path: Path) -> str:
+    """Return an exception's class and message, with the last line of the user's file in it."""
+    line, trace = None, problem.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    place = "" if line is None else f" (line {line})"
+    return f"{type(problem).__name__}: {problem}{place}"

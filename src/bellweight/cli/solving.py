@@ -1,0 +1,139 @@
+"""The parts of `bellweight solve`: what to run, and what to say about the result."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bellweight.cli import parse
+from bellweight.cli.output import one_line
+from bellweight.cli.parse import MethodWords
+from bellweight.cli.progress import Progress
+from bellweight.status import BellweightWarning, Status
+
+if TYPE_CHECKING:
+    from bellweight.basis import Basis
+    from bellweight.models import TabularModel
+    from bellweight.solve import Result
+    from bellweight.weights import Iteration, Method, Stop
+
+_MORE_ITERATIONS = 100
+_NEARLY = 1e-3
+_CAN_GO_ON = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, as far as the command line says."""
+
+    tol: float | None = None
+    max_iterations: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that a run needs."""
+
+    model: TabularModel
+    basis: Basis
+    method: Method
+    stop: Stop
+    earlier: Result | None
+
+    def run(self, seed: int, progress: Progress) -> Result:
+        """Solve, telling the progress of each iteration."""
+        from bellweight.solve import solve
+
+        most = self.stop.max_iterations
+        progress.tell(f"first iteration of at most {most}")
+
+        def watch(record: Iteration) -> None:
+            residual = "" if record.sup_norm is None else f", residual {record.sup_norm:.2g}"
+            progress.tell(f"iteration {record.iteration + 1} of at most {most}{residual}")
+
+        with warnings.catch_warnings():
+            # The summary shows them.
+            warnings.simplefilter("ignore", BellweightWarning)
+            return solve(
+                self.model,
+                self.basis,
+                self.method,
+                stop=self.stop,
+                seed=seed,
+                progress=watch,
+                resume=self.earlier,
+            )
+
+
+def job(
+    model: TabularModel, basis: str | None, words: MethodWords, limits: Limits, resume: Path | None
+) -> Job:
+    """Return the run that the words describe; a resumed one keeps its basis and method."""
+    from bellweight.solve import Result
+    from bellweight.weights import Stop
+
+    given = {key: value for key, value in vars(limits).items() if value is not None}
+    if resume is None:
+        chosen = parse.basis(basis or "poly:3"), parse.method(words, model)
+        return Job(model, *chosen, Stop(**given), None)
+    named = [parse.flag(key) for key in words.given()]
+    named += ["--method"] if words.method is not None else []
+    named += ["--basis"] if basis is not None else []
+    if named:
+        raise parse.usage(f"--resume keeps the saved basis and method: leave out {named[0]}")
+    earlier = Result.load(resume, model=model)
+    most = len(earlier.history) + _MORE_ITERATIONS
+    before = replace(earlier.stop, max_iterations=most, max_seconds=None)
+    return Job(model, earlier.basis, earlier.method, replace(before, **given), earlier)
+
+
+def command(source: str, options: list[str], save: Path | None) -> str | None:
+    """Return the command that goes on with a saved result."""
+    if save is None:
+        return None
+    words = ["bellweight", "solve", source]
+    words += [word for option in options for word in ("--option", option)]
+    words += ["--resume", str(save), "--save", str(save)]
+    return shlex.join(words)
+
+
+def text(result: Result, model: TabularModel, save: Path | None, again: str | None) -> str:
+    """Return what to print about a result, in the words of the command line."""
+    from bellweight.report.document import action_counts
+
+    counts = [
+        f"{one_line(name)} in {count:,} state{'s' if count > 1 else ''}"
+        for name, count in action_counts(result, model).items()
+    ]
+    shown = counts[:6] + ([f"and {len(counts) - 6} more"] if len(counts) > 6 else [])
+    lines = [line for line in str(result).splitlines() if not line.startswith("next ")]
+    lines.append(f"policy      {', '.join(shown)}")
+    if save is not None:
+        lines.append(f"saved       {save}")
+    lines.append(f"next        {_advice(result, again)}")
+    return "\n".join(lines)
+
+
+def _advice(result: Result, again: str | None) -> str:
+    """Return what to try next."""
+    if result.status in _CAN_GO_ON:
+        return again or "give --save FILE.npz, then --resume FILE.npz goes on from there"
+    if result.status is Status.CYCLING:
+        return "--method dia, or a --step-size below 1"
+    if not result.status.is_success:
+        return result.status.remedy
+    cost, bound = result.cost, result.lower_bound
+    if cost is not None and bound is not None and cost - bound <= _NEARLY * abs(cost):
+        return "nothing: the policy is within 0.1 % of optimal"
+    return "a richer --basis may tighten the bound; bellweight evaluate simulates a saved result"
+
+
+def document(result: Result, model: TabularModel, source: str) -> dict[str, Any]:
+    """Return the result as JSON."""
+    from bellweight.report.document import result_document
+
+    return {"source": source, **result_document(result, model)}

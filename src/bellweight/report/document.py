@@ -1,0 +1,92 @@
+"""Results as JSON documents: numbers, words and lists only, so that any language reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bellweight.models import TabularModel
+from bellweight.policy import Support
+from bellweight.solve import Result
+from bellweight.status import Status
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it; a number that is not finite becomes null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: plain(getattr(value, field.name)) for field in fields}
+    if isinstance(value, Status):
+        return value.name
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def result_document(result: Result, model: TabularModel | None = None) -> dict[str, Any]:
+    """Return what a result says, without the arrays over all states; labels need the model."""
+    return {
+        "status": result.status.name,
+        "message": result.status.message,
+        "remedy": result.status.remedy,
+        "model": result.model_name,
+        "model_size": result.model_size,
+        "method": type(result.method).__name__,
+        "mode": result.mode,
+        "cost": plain(result.cost),
+        "lower_bound": plain(result.lower_bound),
+        "objective": plain(result.objective),
+        "basis": list(result.names),
+        "coef": plain(result.coef),
+        "moments": plain(result.moments),
+        "support": _support(result.support, model),
+        "actions": action_counts(result, model),
+        "iterations": len(result.history),
+        "history": plain(result.history),
+        "phases": [{"cost": phase.cost, "coef": plain(phase.coef)} for phase in result.phases],
+        "audit": plain(result.audit),
+        "stop": plain(result.stop),
+        "seed": result.seed,
+        "seconds": result.seconds,
+        "warnings": list(result.warnings),
+    }
+
+
+def action_counts(result: Result, model: TabularModel | None = None) -> dict[str, int]:
+    """Return in how many states the policy takes each action, by label."""
+    if result.policy.actions is None:
+        return {}
+    counts = np.bincount(result.policy.actions)
+    return {_label(model, int(a)): int(counts[a]) for a in np.flatnonzero(counts)}
+
+
+def _support(support: Support, model: TabularModel | None) -> list[dict[str, Any]]:
+    names = None if model is None else model.state_labels
+    return [
+        {
+            "state": state,
+            "state_label": None if names is None else names[state],
+            "action": action,
+            "action_label": _label(model, action),
+            "dual": value,
+        }
+        for state, action, value in zip(
+            support.states.tolist(), support.actions.tolist(), support.values.tolist(), strict=True
+        )
+    ]
+
+
+def _label(model: TabularModel | None, action: int) -> str:
+    return str(action) if model is None else model.label(action)

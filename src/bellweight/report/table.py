@@ -1,0 +1,124 @@
+"""A table as data, and its plain renderings: text for a terminal or a file, CSV for programs.
+
+Cells are raw values. A column says how its cells are shown; CSV always holds them in full
+precision. A table that does not fit the width at hand is shown as records, one value to a line, so
+that no number is ever cut or broken.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Show = Callable[[Any], str]
+_GAP = "  "
+_NOTE_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: the key of its cells, its heading, how a cell is shown, and on which side.
+
+    With `show` None the column is left to CSV and JSON.
+    """
+
+    key: str
+    heading: str
+    show: Show | None = str
+    right: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns, one mapping from key to raw value for each row, and notes below."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that people see."""
+        return tuple(column for column in self.columns if column.show is not None)
+
+    def cells(self) -> list[list[str]]:
+        """Return what is shown in each row."""
+        return [[shown(column, row) for column in self.shown] for row in self.rows]
+
+    def widths(self) -> list[int]:
+        """Return the width that each shown column needs."""
+        headings = [column.heading for column in self.shown]
+        return [max(map(len, entries)) for entries in zip(headings, *self.cells(), strict=True)]
+
+    @property
+    def width(self) -> int:
+        """The width that the whole table needs."""
+        widths = self.widths()
+        return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def shown(column: Column, row: Mapping[str, Any]) -> str:
+    """Return a cell as people see it; a missing value is a dash."""
+    value = row.get(column.key)
+    return "-" if value is None or column.show is None else column.show(value)
+
+
+def to_text(table: Table, width: int | None = None) -> str:
+    """Return the table as plain text; as records when it is wider than `width`."""
+    body = _grid(table) if width is None or table.width <= width else records(table)
+    notes = [wrapped(note, width) for note in table.notes]
+    return "\n".join([table.title, *body, *notes]) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Return every column, shown or not, in full precision."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([column.key for column in table.columns])
+    for row in table.rows:
+        writer.writerow([_raw(row.get(column.key)) for column in table.columns])
+    return stream.getvalue()
+
+
+def records(table: Table) -> list[str]:
+    """Return the rows as blocks of lines: the first cell, then one named value to a line."""
+    names = [column.heading for column in table.shown]
+    margin = max(map(len, names))
+    lines = []
+    for cells in table.cells():
+        lines.append(cells[0])
+        lines += [
+            f"  {name:{margin}}  {cell}"
+            for name, cell in zip(names[1:], cells[1:], strict=True)
+            if cell != "-"
+        ]
+    return lines
+
+
+def wrapped(note: str, width: int | None = None) -> str:
+    """Return a note in lines of readable length."""
+    return textwrap.fill(note, min(width or _NOTE_WIDTH, _NOTE_WIDTH))
+
+
+def _grid(table: Table) -> list[str]:
+    widths = table.widths()
+    headings = [column.heading for column in table.shown]
+    rule = ["-" * width for width in widths]
+    return [_line(table, line, widths) for line in [headings, rule, *table.cells()]]
+
+
+def _line(table: Table, cells: list[str], widths: list[int]) -> str:
+    placed = [
+        cell.rjust(width) if column.right else cell.ljust(width)
+        for column, cell, width in zip(table.shown, cells, widths, strict=True)
+    ]
+    return _GAP.join(placed).rstrip()
+
+
+def _raw(value: Any) -> Any:
+    return "" if value is None else value

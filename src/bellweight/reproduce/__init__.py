@@ -1,0 +1,27 @@
+"""The tables and figures of the paper, computed again: one module for each.
+
+A module listed here offers `reproduce(settings, tell, keep) -> Reproduction` (see `artefact.py`);
+the command line does the rest.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, write
+from bellweight.status import ArgumentError
+
+TITLES = {
+    "table1": "the single queue under three initial distributions",
+}
+"""What can be reproduced: the name is also that of the module."""
+
+__all__ = ["TITLES", "Artefact", "Reproduction", "Settings", "find", "write"]
+
+
+def find(name: str) -> Artefact:
+    """Return the artefact of this name."""
+    if name not in TITLES:
+        raise ArgumentError(f"{name!r} is not reproduced here, expected one of {', '.join(TITLES)}")
+    artefact: Artefact = import_module(f"bellweight.reproduce.{name}")
+    return artefact

@@ -1,0 +1,39 @@
+"""Settings shared by all tests, and a few small models."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+import bellweight as bw
+
+_COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+# The same examples in every run; `HYPOTHESIS_PROFILE=search pytest` looks for new ones.
+settings.register_profile("fixed", derandomize=True, max_examples=100, **_COMMON)
+settings.register_profile("search", max_examples=2_000, print_blob=True, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture
+def two_states() -> bw.TabularModel:
+    """Two states, two actions: stay for the state's price, or move to the other one for 1."""
+    return bw.TabularModel.from_arrays(
+        cost=[[0.0, 1.0], [3.0, 1.0]],
+        transition=[np.eye(2), np.eye(2)[::-1]],
+        discount=0.5,
+        initial=[0.25, 0.75],
+        action_labels=["stay", "move"],
+        state_labels=["cheap", "dear"],
+    )
+
+
+@pytest.fixture
+def small_queue() -> bw.TabularModel:
+    """The paper's queue with 31 states."""
+    return bw.problems.single_queue(capacity=30, discount=0.95)
