@@ -23,7 +23,7 @@ class Line:
     """
 
     name: str
-    ours: float = 0.0
+    ours: float | None = None
     unit: str = "s"
     peer: float | None = None
     ratio: float | None = None
@@ -39,19 +39,20 @@ class Line:
         if self.skipped:
             return "SKIPPED"
         if self.limit:
-            met = self.ours <= self.target
+            met = self.ours is not None and self.ours <= self.target
         else:
             met = self.ratio is not None and self.ratio >= self.target
         return "ok" if met and not self.wrong else "MISSED"
 
     def __str__(self) -> str:
-        if self.skipped:
-            ours = peer = ratio = target = "-"
-        else:
-            ours = f"{self.ours:.3g} {self.unit}"
-            peer = "-" if self.peer is None else f"{self.peer:.3g} {self.unit}"
-            ratio = "-" if self.ratio is None else f"{self.ratio:.2f}"
-            target = f"<= {self.target:g} {self.unit}" if self.limit else f">= {self.target:g}"
+        ours, peer = (
+            "-" if figure is None else f"{figure:.3g} {self.unit}"
+            for figure in (self.ours, self.peer)
+        )
+        ratio = "-" if self.ratio is None else f"{self.ratio:.2f}"
+        target = f"<= {self.target:g} {self.unit}" if self.limit else f">= {self.target:g}"
+        if self.ours is None:
+            target = "-"
         table = f"{self.name:24}{ours:>14}{peer:>14}{ratio:>9}  {target:14}{self.verdict}"
         remarks = [*self.notes]
         if self.wrong:

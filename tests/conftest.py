@@ -37,3 +37,15 @@ def two_states() -> bw.TabularModel:
 def small_queue() -> bw.TabularModel:
     """The paper's queue with 31 states."""
     return bw.problems.single_queue(capacity=30, discount=0.95)
+
+
+@pytest.fixture
+def cycling_of_three() -> bw.TabularModel:
+    """Five states, certain transitions, on which PIA with a cubic basis goes round three policies."""
+    successor = np.array([[0, 2], [4, 1], [2, 4], [1, 2], [4, 3]])
+    return bw.TabularModel.from_arrays(
+        cost=[[22.0, 19.0], [3.0, 0.0], [12.0, 15.0], [10.0, 28.0], [26.0, 27.0]],
+        transition=[np.eye(5)[successor[:, action]] for action in (0, 1)],
+        discount=0.9,
+        initial=np.eye(5)[0],
+    )

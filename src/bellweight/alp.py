@@ -27,13 +27,14 @@ from bellweight import conditioning, tolerances
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.conditioning import Coordinates
 from bellweight.files import storable
-from bellweight.lp import MasterLp, sharpen
+from bellweight.lp import MasterLp, leaving_row, sharpen
 from bellweight.rows import BellmanRows, Separation
 from bellweight.status import BasisError, SolverError, Status
 
 _UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
 _MAX_ROUNDS = 500
 _MAX_REBUILDS = 4
+_MAX_EXCHANGES = 50
 _MAX_POOL = 20_000
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 _CLEAR_GROWTH = 1e-7  # relative growth along a direction that cannot be rounding
@@ -261,7 +262,13 @@ class _Attempt:
                 raise SolverError(answer.status)
             inner, basic, multipliers = self._sharpened(answer.coef, answer.basic)
             found = self._scan(program.coordinates.coef(inner))
-            fresh = self._violated(inner, found.close[~program.contains(found.close)])
+            violated = self._violated(inner, found.close)
+            fresh = violated[~program.contains(violated)]
+            if len(fresh) == 0 and len(violated) > 0:
+                # The solver stopped short: its tolerance is wider than the rounding error.
+                inner, basic, multipliers, found = self._exchanged(inner, basic, multipliers, found)
+                violated = self._violated(inner, found.close)
+                fresh = violated[~program.contains(violated)]
             program.add(fresh)
             if len(fresh) == 0:
                 # The nearest other rows are what the next weights are likely to need.
@@ -300,6 +307,27 @@ class _Attempt:
         rows, cost = self._master_rows(basic)
         inner, multipliers = sharpen(rows, cost, self.inner_moments, inner)
         return inner, basic, multipliers
+
+    def _exchanged(
+        self, inner: FloatArray, basic: IntArray, multipliers: FloatArray, found: Separation
+    ) -> tuple[FloatArray, IntArray, FloatArray, Separation]:
+        """Swap violated rows of the master into the basis, one by one, until none is left."""
+        program = self.program
+        for _ in range(_MAX_EXCHANGES):
+            violated = self._violated(inner, found.close)
+            inside = violated[program.contains(violated)]
+            if len(inside) == 0:
+                break
+            entering = program.n_bounds + int(np.flatnonzero(program.keys == inside[0])[0])
+            leaving = leaving_row(
+                self._master_rows(basic)[0], multipliers, self._master_rows(np.array([entering]))[0]
+            )
+            if leaving is None:
+                break
+            swapped = np.sort(np.append(np.delete(basic, leaving), entering))
+            inner, basic, multipliers = self._sharpened(inner, swapped)
+            found = self._scan(program.coordinates.coef(inner))
+        return inner, basic, multipliers, found
 
     def _master_rows(self, positions: IntArray) -> tuple[Matrix, FloatArray]:
         """Return rows of the master, bounds first, in its coordinates."""
@@ -397,6 +425,8 @@ class _Attempt:
         found: Separation,
     ) -> Audit:
         rows = self.program.rows
+        close, close_cost = rows.rows(found.close)
+        slack = close_cost - close @ coef
         used = dual > 0.0
         raw, cost = rows.rows(keys[used])
         reached = raw.T @ dual[used]
@@ -412,8 +442,8 @@ class _Attempt:
         scale = max(abs(objective), float(np.abs(dual_terms).sum()))
         scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
         return Audit(
-            violation=found.violation,
-            relative_violation=found.relative_violation,
+            violation=max(0.0, -float(slack.min())),
+            relative_violation=max(0.0, -float((slack / found.close_size).min())),
             dual_residual=float(np.max(error[size > 0.0] / size[size > 0.0], initial=0.0)),
             gap=abs(objective - float(dual_terms.sum())) / scale,
         )

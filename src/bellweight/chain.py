@@ -29,6 +29,7 @@ class Chain:
         self.discount = discount
         self._band = _bandwidths(transition)
         self._factor: SuperLU | None = None
+        self._bands: dict[bool, FloatArray] = {}
         self._transposed: sparse.csr_array | None = None
 
     def values(self, cost: FloatArray) -> FloatArray:
@@ -63,17 +64,22 @@ class Chain:
         return self._iterate(constant, transposed)
 
     def _banded(self, constant: FloatArray, transposed: bool) -> FloatArray:
-        below, above = self._band
-        if transposed:
-            below, above = above, below
-        n = len(constant)
-        entries = self._matrix(transposed).tocoo()
-        bands = np.zeros((below + above + 1, n))
-        np.add.at(
-            bands, (above + entries.row - entries.col, entries.col), -self.discount * entries.data
+        below, above = reversed(self._band) if transposed else self._band
+        if transposed not in self._bands:
+            self._bands[transposed] = self._system_bands(below, above, transposed)
+        return np.asarray(
+            solve_banded((below, above), self._bands[transposed], constant, check_finite=False)
         )
+
+    def _system_bands(self, below: int, above: int, transposed: bool) -> FloatArray:
+        """Return I - discount P, or its transpose, as diagonals (below + above + 1, S)."""
+        matrix = self._matrix(transposed)
+        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        bands = np.zeros((below + above + 1, matrix.shape[0]))
+        # A plain assignment: products of sparse matrices hold every entry once.
+        bands[above + row - matrix.indices, matrix.indices] = -self.discount * matrix.data
         bands[above] += 1.0
-        return np.asarray(solve_banded((below, above), bands, constant))
+        return bands
 
     def _direct(self, constant: FloatArray, transposed: bool) -> FloatArray:
         if self._factor is None:

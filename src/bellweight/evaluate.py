@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from bellweight import checks, files
 from bellweight.checks import FloatArray
@@ -156,7 +156,7 @@ def compare(
 
 def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
     """Return the mean of a sample and its 95 % half-width (Student's t)."""
-    quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2.0, len(sample) - 1))
+    quantile = float(stdtrit(len(sample) - 1, 0.5 + CONFIDENCE / 2.0))
     return float(sample.mean()), quantile * float(sample.std(ddof=1)) / np.sqrt(len(sample))
 
 

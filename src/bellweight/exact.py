@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight import checks
+from bellweight.chain import Chain
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import TabularModel
 from bellweight.occupancy import policy_chain
@@ -31,20 +32,19 @@ def optimal(model: TabularModel) -> Optimal:
 
     An action is replaced only by one that is better beyond rounding, so the iteration ends.
     """
-    actions = _cheapest(model)
+    pairs = _first_cheapest(model, model.cost)
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
-        policy = Table(actions, model=model)
-        values = policy_value(model, policy)
+        chain = Chain(model.transition[pairs], model.discount)
+        values = chain.values(model.cost[pairs])
         quality = model.cost + model.discount * (model.transition @ values)
-        best = np.minimum.reduceat(quality, model.pair_start[:-1])
-        better = quality + tie_margin(model, values) < values[model.pair_state]
-        improved = np.logical_or.reduceat(better, model.pair_start[:-1])
+        following = _first_cheapest(model, quality)
+        best = quality[following]
+        improved = best + tie_margin(model, values)[following] < values
         if not improved.any():
             residual = float(np.abs(best - values).max())
+            policy = Table(model.pair_action[pairs], model=model)
             return Optimal(values, policy, residual, iteration)
-        first = np.flatnonzero(quality == best[model.pair_state])
-        place = np.searchsorted(model.pair_state[first], np.arange(model.n_states))
-        actions = np.where(improved, model.pair_action[first[place]], actions)
+        pairs = np.where(improved, following, pairs)
     raise SolverError(Status.FAILED, f"policy iteration took over {_MAX_IMPROVEMENTS} improvements")
 
 
@@ -59,10 +59,9 @@ def policy_value(model: TabularModel, policy: Policy, horizon: int | None = None
     return values
 
 
-def _cheapest(model: TabularModel) -> IntArray:
-    """Return the action of least immediate cost in each state."""
-    least = np.minimum.reduceat(model.cost, model.pair_start[:-1])
-    first = np.flatnonzero(model.cost == least[model.pair_state])
-    return model.pair_action[
-        first[np.searchsorted(model.pair_state[first], np.arange(model.n_states))]
-    ]
+def _first_cheapest(model: TabularModel, cost: FloatArray) -> IntArray:
+    """Return the pair of least cost in each state, the first of several."""
+    least = np.minimum.reduceat(cost, model.pair_start[:-1])
+    cheapest = np.flatnonzero(cost == least[model.pair_state])
+    place = np.searchsorted(model.pair_state[cheapest], np.arange(model.n_states))
+    return np.asarray(cheapest[place], dtype=np.int64)

@@ -225,6 +225,22 @@ def sharpen(
     return coef, multipliers / size
 
 
+def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int | None:
+    """Return which row of a basis (K, K) an entering row (1, K) replaces; None if it cannot.
+
+    The ratio test of the simplex method: the multipliers stay non-negative.
+    """
+    if sparse.issparse(rows) or rows.shape[0] != rows.shape[1]:
+        return None
+    size = np.abs(rows).max(axis=1)
+    share = np.linalg.lstsq((rows / size[:, None]).T, entering[0], rcond=None)[0] / size
+    falling = share > 1e-12 * np.abs(share).max()
+    if not falling.any():
+        return None
+    ratio = np.where(falling, np.maximum(multipliers, 0.0) / np.where(falling, share, 1.0), np.inf)
+    return int(np.argmin(ratio))
+
+
 def _sharpen_sparse(
     rows: sparse.csr_array, cost: FloatArray, moments: FloatArray, coef: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

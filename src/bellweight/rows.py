@@ -35,15 +35,13 @@ _NEAR = 1e-9  # rows this close to tight are looked at again with full precision
 class Separation:
     """The answer of one pass over the rows at given coefficients.
 
-    `close` holds the keys of the rows with the smallest relative slack, violated ones first; `near`
-    those of all rows that may be tight; `violation` the largest violation in original units, and
-    `relative_violation` the largest in units of each row's own scale.
+    `close` holds the keys of the rows with the smallest relative slack, violated ones first, and
+    `close_size` the scale that each is relative to; `near` the keys of all rows that may be tight.
     """
 
     close: IntArray
+    close_size: FloatArray
     near: IntArray
-    violation: float
-    relative_violation: float
 
 
 class BellmanRows(ABC):
@@ -372,26 +370,28 @@ class _Picks:
     def __init__(self, n_basis: int) -> None:
         self._per_block = 8 + n_basis
         self._near: list[IntArray] = []
-        self._close: list[tuple[IntArray, FloatArray]] = []
-        self._violation = 0.0
-        self._relative = 0.0
+        self._close: list[IntArray] = []
+        self._relative: list[FloatArray] = []
+        self._size: list[FloatArray] = []
 
     def add(self, start: int, slack: FloatArray, size: FloatArray, near: FloatArray) -> None:
         """Take in a block of consecutive rows: their slacks, tolerance scales, nearness bounds."""
         # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
-        relative = slack / np.where(size > 0.0, size, 1.0)
-        self._violation = max(self._violation, -float(slack.min()))
-        self._relative = max(self._relative, -float(relative.min()))
+        size = np.where(size > 0.0, size, 1.0)
+        relative = slack / size
         self._near.append(start + np.flatnonzero(slack <= near))
         lowest = _smallest(relative, self._per_block)
-        self._close.append((start + lowest, relative[lowest]))
+        self._close.append(start + lowest)
+        self._relative.append(relative[lowest])
+        self._size.append(size[lowest])
 
     def answer(self) -> Separation:
+        order = np.argsort(np.concatenate(self._relative), kind="stable")
+        chosen = order[: _MOST_CLOSE * self._per_block]
         return Separation(
-            close=_merged(self._close)[: _MOST_CLOSE * self._per_block],
+            close=np.concatenate(self._close)[chosen].astype(np.int64),
+            close_size=np.concatenate(self._size)[chosen],
             near=np.concatenate(self._near),
-            violation=self._violation,
-            relative_violation=self._relative,
         )
 
 
@@ -408,10 +408,3 @@ def _smallest(values: FloatArray, n: int) -> IntArray:
     if len(values) <= n:
         return np.arange(len(values))
     return np.argpartition(values, n)[:n]
-
-
-def _merged(parts: list[tuple[IntArray, FloatArray]]) -> IntArray:
-    """Return the keys of all parts, smallest measure first."""
-    keys = np.concatenate([keys for keys, _ in parts])
-    order = np.argsort(np.concatenate([measure for _, measure in parts]), kind="stable")
-    return np.asarray(keys[order], dtype=np.int64)

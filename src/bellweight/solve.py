@@ -149,7 +149,7 @@ def solve(
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     bench = _bench(model, basis, rows, simulation or Simulation(), seed, jobs)
-    earlier = _earlier(resume, model, basis, bench)
+    earlier = _earlier(resume, model, method, bench)
     limits = stop or Stop()
     outcome = select_weights(
         bench,
@@ -181,9 +181,10 @@ def summary(result: Result) -> str:
         lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits")
     if result.cost is not None and result.lower_bound is not None:
         gap = result.cost - result.lower_bound
-        lines.append(f"cost        {result.cost:,.6g} (greedy policy, exact, over all time)")
-        lines.append(f"optimum     between {result.lower_bound:,.6g} and {result.cost:,.6g}")
-        lines.append(f"loss        at most {gap:,.4g} ({_share(gap, result.cost)})")
+        low, high = _number(result.lower_bound), _number(result.cost)
+        lines.append(f"cost        {high} (greedy policy, exact, over all time)")
+        lines.append(f"optimum     between {low} and {high}")
+        lines.append(f"loss        at most {_number(gap)} ({_share(gap, result.cost)})")
     lines.append(
         f"audit       violation {last.audit.violation:.1g}, dual residual "
         f"{last.audit.dual_residual:.1g}, gap {last.audit.gap:.1g}"
@@ -192,7 +193,7 @@ def summary(result: Result) -> str:
     shown = terms[:6] + (["..."] if len(terms) > 6 else [])
     lines.append(f"value       {'  '.join(shown)}")
     for phase, index in zip(result.phases, range(len(result.phases)), strict=True):
-        lines.append(f"phase {index + 1:<5} cost {phase.cost:,.6g}")
+        lines.append(f"phase {index + 1:<5} cost {_number(phase.cost)}")
     lines.extend(f"warning     {text}" for text in result.warnings)
     lines.append(f"next        {result.status.remedy or _advice(result)}")
     return "\n".join(lines)
@@ -204,6 +205,10 @@ def _advice(result: Result) -> str:
     if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
 
 
 def _share(gap: float, cost: float) -> str:
@@ -242,7 +247,7 @@ def _bench(
 def _earlier(
     resume: Result | str | os.PathLike[str] | None,
     model: TabularModel | EventModel,
-    basis: Basis,
+    method: Method,
     bench: Bench,
 ) -> Result | None:
     if resume is None:
@@ -254,6 +259,12 @@ def _earlier(
         raise ArgumentError(
             f"resume has basis functions {earlier.names[:3]}..., the basis has "
             f"{bench.rows.names[:3]}...: use the same basis"
+        )
+    known = not isinstance(earlier.method, files.Unstored)
+    if known and type(earlier.method).__name__ != type(method).__name__:
+        raise ArgumentError(
+            f"resume is a result of {type(earlier.method).__name__}, the method is "
+            f"{type(method).__name__}: use the same method, or start=Fixed(result.weights)"
         )
     return earlier
 

@@ -20,6 +20,7 @@ Keys = npt.NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
+_PRIME = np.uint64(0x100000001B3)
 _TO_UNIT = 1.0 / (1 << 53)
 
 
@@ -41,6 +42,12 @@ def mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
     return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def absorb(h: np.uint64, number: np.int64) -> np.uint64:
+    """Return a hash of a hash and one more number."""
+    return (h ^ np.uint64(number)) * _PRIME
 
 
 @compiled

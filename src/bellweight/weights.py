@@ -48,7 +48,7 @@ _EXACT_TOL = 1e-8
 @files.storable
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: sup-norm tolerance, number of iterations, seconds.
+    """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
 
     The default tolerance is 1e-8 where occupancies are exact, and the noise of the estimate where
     they are simulated: every moment within one standard error. The time limit is looked at between
@@ -474,6 +474,7 @@ class _Run:
         self.last: Iterate | None = None
         self._watch = watch
         self._began = time.perf_counter()
+        self._before = len(history)
         self._trail: list[FloatArray] = []
 
     def until_stopped(self, point: Point | None) -> Outcome:
@@ -530,7 +531,7 @@ class _Run:
     def _status(self, record: Iteration) -> Status | None:
         if record.sup_norm is None or self._settled(record):
             return Status.CONVERGED
-        if len(self.history) >= self.stop.max_iterations:
+        if len(self.history) - self._before >= self.stop.max_iterations:
             return Status.ITERATION_LIMIT
         limit = self.stop.max_seconds
         if limit is not None and time.perf_counter() - self._began >= limit:
@@ -560,13 +561,17 @@ class _Run:
             return None
         trail = np.array(self._trail)
         trail /= np.maximum(np.abs(trail).max(axis=0), np.finfo(float).tiny)
+        distance = np.abs(trail - trail[-1]).max(axis=1)
+        step = distance[-2]
         for period in range(2, n // 2 + 1):
-            recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
-            travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
-            if travelled <= tolerances.ROUNDING:
-                return None  # the moments stand still while the weights may still move
-            if np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
-                return period
+            # Only a return of the last moments is worth a closer look.
+            if distance[n - 1 - period] <= step:
+                recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
+                travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
+                # Moments that stand still are no cycle: the weights may still be on their way.
+                moved = travelled > tolerances.ROUNDING
+                if moved and np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
+                    return period
         return None
 
     def _cycle(self, method: Method, point: Point, period: int) -> Outcome:

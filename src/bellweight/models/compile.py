@@ -34,6 +34,13 @@ from bellweight.status import ModelError
 
 _MODULES = {"numpy": np, "math": math}
 _MARK = "# ---- below this line"
+_STREAMS = "from bellweight.streams import absorb, compiled, draw, episode_key, inlined, mix"
+# Called from plain Python, compiled functions return 64 bits as an int: turned back at once.
+_SLOW_STREAMS = """from bellweight import streams
+def absorb(h, number): return np.uint64(streams.absorb(h, number))
+def episode_key(base, episode): return np.uint64(streams.episode_key(base, episode))
+def mix(z): return np.uint64(streams.mix(z))
+draw = streams.draw"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ def model_source(
     header = [
         "import math",
         "import numpy as np",
-        "from bellweight.streams import compiled, draw, episode_key, inlined, mix",
+        _STREAMS if compiled else _SLOW_STREAMS,
         *(f"{name} = {_literal(value, name)}" for name, value in constants.items()),
     ]
     template = Path(__file__).with_name("event_kernels.py").read_text()

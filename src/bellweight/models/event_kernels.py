@@ -17,7 +17,7 @@ choices, such as one for each server (`N_GROUPS` > 0), every choice is made by i
 
 import numpy as np
 
-from bellweight.streams import compiled, draw, episode_key, inlined, mix
+from bellweight.streams import absorb, compiled, draw, episode_key, inlined, mix
 
 DIMENSION, N_ACTIONS, N_EVENTS, N_DRAWS = 1, 1, 1, 1
 SHARED_MOVES, IS_PLAIN, COST_BY_ACTION = True, False, True
@@ -257,7 +257,7 @@ def fill_plain_quality(state, discount, change, quality):
 def hash_of(state):
     h = np.uint64(0xCBF29CE484222325)
     for i in range(DIMENSION):
-        h = (h ^ np.uint64(state[i])) * np.uint64(0x100000001B3)
+        h = absorb(h, state[i])
     return mix(h)
 
 

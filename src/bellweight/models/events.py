@@ -90,10 +90,10 @@ class EventModel:
             put(self, "probability", self._checked_table())
         if not callable(self.move):
             put(self, "move", self._checked_jumps())
+        put(self, "initial", self._checked_initial())
         for role, function in self._functions(None).items():
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
-        put(self, "initial", self._checked_initial())
         _ = self.source
         if self.compiled:
             self._check_compiled()

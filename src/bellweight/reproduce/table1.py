@@ -26,14 +26,15 @@ from bellweight.problems.single_queue import geometric
 from bellweight.report import Table as ReportTable
 from bellweight.report.document import plain
 from bellweight.reproduce import table1_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, ignore
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE1, TABLE1_EPISODES, TABLE1_HORIZON, Printed
 from bellweight.reproduce.verdicts import Verdict
 from bellweight.solve import solve
-from bellweight.status import Status
+from bellweight.status import ArgumentError, Status
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Method, Stop
 
 EPISODES = TABLE1_EPISODES
+RESUMES = False
 TITLES = {
     "geometric": "Geometric",
     "empty": "Empty-System",
@@ -81,7 +82,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Table1:
+class Table1(Reproduction):
     """The table, or the columns of it that are finished."""
 
     parts: tuple[Part, ...]
@@ -119,6 +120,15 @@ class Table1:
     def rows(self) -> ReportTable:
         """Return all numbers as one long table."""
         return table1_view.long_table(self.parts)
+
+
+def settings(wanted: Wanted) -> Settings:
+    """Return the settings: as many episodes as the paper, or exact values only."""
+    wanted.only("table1", "episodes", "exact")
+    if wanted.exact and wanted.episodes is not None:
+        raise ArgumentError("give --exact or --episodes, not both")
+    episodes = None if wanted.exact else wanted.episodes or EPISODES
+    return Settings(episodes, wanted.seed, wanted.jobs)
 
 
 def reproduce(

@@ -5,9 +5,10 @@ A reason is given only when the numbers at hand bear it out.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from bellweight.reproduce.paper import Printed
+from bellweight.reproduce.paper import TABLE2, Printed
 
 _OFFSET = (5.0, 7.0)
 _SLIGHTLY = 2e-5
@@ -59,3 +60,67 @@ def _table1_reason(
             "is known"
         )
     return "outside the paper's interval; no reason is known"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict in a word, the difference (paper minus ours), and the reason where one is known."""
+
+    word: str
+    difference: float
+    reason: str = ""
+
+
+TABLE2_EPISODES = 400_000
+"""Blocks of 40,000 episodes differ by about 50 in cost; fewer than this compare nothing."""
+
+TOO_FEW = "too few episodes"
+
+
+def table2(
+    cost: float,
+    half_width: float,
+    printed: Printed,
+    episodes: int,
+    *,
+    samples: int,
+    lowest: float,
+    highest: float,
+    between_samples: float,
+    between_methods: float,
+) -> Judgement:
+    """Return the verdict on a cost of Table 2, a mean over samples of constraint states.
+
+    `half_width` is the error of simulation, `episodes` counts those of all samples. The paper has
+    one sample: `lowest` and `highest` are our single samples' costs, and the last two numbers say
+    how far samples, and the means of methods, lie apart when paired.
+    """
+    difference = printed.mean - cost
+    if episodes < TABLE2_EPISODES:
+        return Judgement(TOO_FEW, difference)
+    if abs(difference) <= math.hypot(half_width, printed.half_width):
+        return Judgement("matches", difference)
+    word = "better" if difference > 0.0 else "differs"
+    if samples < 2 or between_samples <= between_methods:
+        return Judgement(word, difference, "outside both intervals; no reason is known")
+    margin = math.hypot(half_width * math.sqrt(samples), printed.half_width)
+    inside = lowest - margin <= printed.mean <= highest + margin
+    place = "within their range" if inside else "outside their range, for no known reason"
+    reason = (
+        f"the constraint sample moves the cost more than the weights do: our {samples} samples lie "
+        f"up to {between_samples:,.0f} apart, the methods' means {between_methods:,.0f}; the "
+        f"paper's one sample is {place}"
+    )
+    return Judgement(word, difference, reason)
+
+
+def table2_baseline(cost: float, half_width: float, episodes: int) -> Judgement:
+    """Return how a baseline, which the paper lacks, stands to the paper's best row."""
+    best = min(TABLE2.values(), key=lambda printed: printed.mean)
+    difference = best.mean - cost
+    if episodes < TABLE2_EPISODES:
+        return Judgement(TOO_FEW, difference)
+    if abs(difference) <= math.hypot(half_width, best.half_width):
+        return Judgement("near the paper's best", difference)
+    where = "below" if difference > 0.0 else "above"
+    return Judgement(f"{where} the paper's best", difference)

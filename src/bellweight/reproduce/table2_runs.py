@@ -1,0 +1,293 @@
+"""One row of Table 2: a policy, found on one sample of constraint states, and what it costs.
+
+Every sample has seeds of its own, one for each purpose. States, occupancies and evaluation never
+share random numbers, so no policy is judged on the luck that shaped it, and the samples are
+independent. Within a sample all policies meet the same luck.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from bellweight import checks
+from bellweight.basis import Polynomial
+from bellweight.checks import FloatArray, IntArray
+from bellweight.evaluate import compare, evaluate, mean_and_half_width
+from bellweight.occupancy import Simulation
+from bellweight.policy import Policy, Uniform
+from bellweight.problems import QueueNetwork
+from bellweight.reproduce.artefact import Settings
+from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
+from bellweight.rows import SampledRows
+from bellweight.simulate import episode_costs, rollout_of, sample_states
+from bellweight.solve import Result, solve
+from bellweight.status import BellweightWarning, Status
+from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iteration, Method, Stop
+
+METHODS = tuple(TABLE2)
+LAST_BUFFER = "Last buffer first"
+BEST_STATIC = "Best static priority"
+BASELINES = (LAST_BUFFER, "Longest queue", "Max-pressure", BEST_STATIC)
+BASIS = Polynomial(2)
+
+_WARM_STATES = 300
+_USUAL_ITERATIONS = {"Fixed 0.9": 0, "Random": 1, "DIA (Random)": 2, "DIA (0.9)": 3}
+
+
+@dataclass(frozen=True)
+class Table2Settings(Settings):
+    """How much to do.
+
+    `episodes` are those of the evaluation, for each sample and policy; `occupancy_episodes` those
+    of an occupancy estimate; `choice_episodes` those by which the best static priority is chosen.
+    `max_iterations` limits PIA, which oscillates.
+    """
+
+    episodes: int = 80_000
+    states: tuple[int, ...] = (5_000, 20_000)
+    samples: int = 5
+    occupancy_episodes: int = 4_000
+    choice_episodes: int = 4_000
+    max_iterations: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for n in self.states:
+            checks.count(n, "states")
+        for name in ("samples", "max_iterations"):
+            checks.count(getattr(self, name), name)
+        for name in ("occupancy_episodes", "choice_episodes"):
+            checks.count(getattr(self, name), name, least=2)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row to compute: the sample's number, its number of states, and the policy.
+
+    Baselines need no constraint states: theirs is None.
+    """
+
+    sample: int
+    states: int | None
+    policy: str
+
+    def __str__(self) -> str:
+        sized = "" if self.states is None else f"{self.states:,} states, "
+        return f"sample {self.sample}, {sized}{self.policy}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best static priority: its order of queues (from 1), group by group, and its cost then."""
+
+    order: tuple[int, ...]
+    cost: float
+    episodes: int
+    candidates: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished row: cost and paired difference to last-buffer-first, with 95 % half-widths.
+
+    What follows them is None for baselines, which no method chose.
+    """
+
+    sample: int
+    states: int | None
+    policy: str
+    cost: float
+    half_width: float
+    difference: float
+    difference_half_width: float
+    status: str | None = None
+    iterations: int | None = None
+    seconds: float | None = None
+    dual_share: float | None = None
+    largest_total: int | None = None
+    largest_queue: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> Task:
+        """The task that this row finishes."""
+        return Task(self.sample, self.states, self.policy)
+
+
+class _Purpose(IntEnum):
+    """What random numbers are for."""
+
+    STATES = 0
+    OCCUPANCY = 1
+    EVALUATION = 2
+
+
+def tasks(settings: Table2Settings) -> list[Task]:
+    """Return every row of the table in the order of the work: sample by sample."""
+    found = []
+    for sample in range(1, settings.samples + 1):
+        found += [Task(sample, None, name) for name in BASELINES]
+        found += [Task(sample, n, name) for n in settings.states for name in METHODS]
+    return found
+
+
+def work(task: Task, settings: Table2Settings) -> float:
+    """Return how long a row takes, in episodes."""
+    usual = _USUAL_ITERATIONS.get(task.policy, settings.max_iterations)
+    solving = 0 if task.states is None else usual * settings.occupancy_episodes + task.states / 2
+    return float(settings.episodes + solving)
+
+
+def methods() -> dict[str, Method]:
+    """Return the methods of the table by the name of their row; the initial decay is 0.9."""
+    return {
+        "Fixed 0.9": Fixed("initial"),
+        "Random": FromPolicy(Uniform()),
+        "PIA": PIA(),
+        "DIA (Random)": DIA(target=Uniform()),
+        "DIA (0.9)": DIA(target=Fixed("initial")),
+    }
+
+
+class Workshop:
+    """The network, and everything that rows have in common."""
+
+    def __init__(self, settings: Table2Settings) -> None:
+        began = time.perf_counter()
+        self.settings = settings
+        self.network = QueueNetwork()
+        self.model = self.network.model()
+        self._reference: tuple[int, FloatArray] | None = None
+        self._opened = time.perf_counter() - began
+
+    def warm_up(self) -> tuple[float, float]:
+        """Run everything once, small; return the seconds it took and the tail bound.
+
+        The time is that of compiling, or of loading what was compiled before, so that the times of
+        the rows are those of the methods alone.
+        """
+        began = time.perf_counter()
+        states = sample_states(self.model, _WARM_STATES, seed=self._seed(0, _Purpose.STATES))
+        for method in methods().values():
+            found = self._solve(states, method, Simulation(2), Stop(max_iterations=2), 0)
+            evaluate(self.model, found.policy, 2, horizon=TABLE2_HORIZON)
+        rule = self.network.last_buffer_first()
+        tail = evaluate(self.model, rule, 2, horizon=TABLE2_HORIZON).tail_bound
+        assert tail is not None
+        return self._opened + time.perf_counter() - began, tail
+
+    def choose_static(self) -> Choice:
+        """Return the static priority of least cost on random numbers kept for this purpose."""
+        rules = self.network.static_priorities()
+        names = {" ".join(map(str, order)): order for order in rules}
+        found = compare(
+            self.model,
+            {name: rules[order] for name, order in names.items()},
+            self.settings.choice_episodes,
+            horizon=TABLE2_HORIZON,
+            seed=self._seed(0, _Purpose.EVALUATION),
+            jobs=self.settings.jobs,
+        )
+        best = min(names, key=lambda name: found.evaluations[name].mean)
+        return Choice(
+            order=tuple(i + 1 for i in names[best]),
+            cost=found.evaluations[best].mean,
+            episodes=self.settings.choice_episodes,
+            candidates=len(names),
+        )
+
+    def run(self, task: Task, choice: Choice, watch: Callable[[Iteration], None]) -> Run:
+        """Compute a row."""
+        if task.states is None:
+            return self._judged(task, self._baseline(task.policy, choice), {})
+        states = self.states(task.sample, task.states)
+        settings = self.settings
+        seed = self._seed(task.sample, _Purpose.OCCUPANCY)
+        simulation = Simulation(settings.occupancy_episodes, TABLE2_HORIZON)
+        stop = Stop(max_iterations=settings.max_iterations)
+        found = self._solve(states, methods()[task.policy], simulation, stop, seed, watch)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        facts = {
+            "status": found.status.name,
+            "iterations": len(found.history),
+            "seconds": found.seconds,
+            "dual_share": found.reported.dual_share,
+            "largest_total": int(states.sum(axis=1).max()),
+            "largest_queue": int(states.max()),
+            "warnings": found.warnings,
+        }
+        return self._judged(task, found.policy, facts)
+
+    def states(self, sample: int, n: int) -> IntArray:
+        """Return the constraint states of a sample; a larger one begins with a smaller one."""
+        return sample_states(self.model, n, seed=self._seed(sample, _Purpose.STATES))
+
+    def _solve(
+        self,
+        states: IntArray,
+        method: Method,
+        simulation: Simulation,
+        stop: Stop,
+        seed: int,
+        watch: Callable[[Iteration], None] | bool = False,
+    ) -> Result:
+        with warnings.catch_warnings():
+            # The row keeps them.
+            warnings.simplefilter("ignore", BellweightWarning)
+            return solve(
+                self.model,
+                BASIS,
+                method,
+                rows=SampledRows(states),
+                simulation=simulation,
+                stop=stop,
+                seed=seed,
+                jobs=self.settings.jobs,
+                progress=watch,
+            )
+
+    def _baseline(self, name: str, choice: Choice) -> Policy:
+        if name == BEST_STATIC:
+            return self.network.static_priority([i - 1 for i in choice.order])
+        return {
+            LAST_BUFFER: self.network.last_buffer_first,
+            "Longest queue": self.network.longest_queue,
+            "Max-pressure": self.network.max_pressure,
+        }[name]()
+
+    def _judged(self, task: Task, policy: Policy, facts: dict[str, object]) -> Run:
+        """Simulate a policy beside last-buffer-first."""
+        reference = self._last_buffer_costs(task.sample)
+        is_reference = task.policy == LAST_BUFFER
+        costs = reference if is_reference else self._costs(policy, task.sample)
+        mean, width = mean_and_half_width(costs)
+        gap, gap_width = mean_and_half_width(costs - reference)
+        place = (task.sample, task.states, task.policy)
+        return Run(*place, mean, width, gap, gap_width, **facts)  # type: ignore[arg-type]
+
+    def _last_buffer_costs(self, sample: int) -> FloatArray:
+        if self._reference is None or self._reference[0] != sample:
+            self._reference = sample, self._costs(self.network.last_buffer_first(), sample)
+        return self._reference[1]
+
+    def _costs(self, policy: Policy, sample: int) -> FloatArray:
+        return episode_costs(
+            rollout_of(self.model, policy),
+            0,
+            self.settings.episodes,
+            TABLE2_HORIZON,
+            self._seed(sample, _Purpose.EVALUATION),
+            self.settings.jobs,
+        )
+
+    def _seed(self, sample: int, purpose: _Purpose) -> int:
+        """Return a seed for one sample (0: for what samples share) and one purpose."""
+        sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(sample, int(purpose)))
+        return int(sequence.generate_state(1)[0])

@@ -1,0 +1,144 @@
+"""Programs that have no answer, and solvers that give a wrong one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import reference
+
+import bellweight as bw
+from bellweight.alp import AlpProgram
+from bellweight.lp import LpAnswer, MasterLp
+
+
+def test_a_bound_that_excludes_every_value_is_infeasible(two_states: bw.TabularModel) -> None:
+    """No value function lies above the optimal one, so the constant cannot be 100."""
+    with pytest.raises(bw.SolverError, match=r"infeasible.*try: widen the bounds") as caught:
+        bw.solve(two_states, bw.Polynomial(0, lower=100.0), bw.Fixed())
+    assert caught.value.status is bw.Status.INFEASIBLE
+    assert caught.value.history == ()
+    assert isinstance(caught.value, bw.BellweightError)
+
+
+def test_a_bound_on_the_constant_alone_is_infeasible_in_a_richer_basis(
+    small_queue: bw.TabularModel,
+) -> None:
+    free = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed())
+    ceiling = float(bw.exact.optimal(small_queue).values[0])
+    assert free.coef[0] <= ceiling
+    lower = [ceiling + 1.0, -np.inf, -np.inf]
+    with pytest.raises(bw.SolverError) as caught:
+        bw.solve(small_queue, bw.Polynomial(2, lower=lower), bw.Fixed())
+    assert caught.value.status is bw.Status.INFEASIBLE
+
+
+def test_moments_that_no_weights_have_are_unbounded(small_queue: bw.TabularModel) -> None:
+    """All rows of a model bound every objective that comes from weights, but not any vector."""
+    with pytest.raises(bw.SolverError, match=r"grows without limit along.*try: add") as caught:
+        bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(moments=[1.0, 1e6]))
+    assert caught.value.status is bw.Status.UNBOUNDED
+
+
+def test_a_failure_in_a_later_iteration_carries_the_history(
+    small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve, calls = AlpProgram.solve, []
+
+    def failing(self: AlpProgram, *args: object) -> object:
+        calls.append(args)
+        if len(calls) == 4:
+            raise bw.SolverError(bw.Status.FAILED, "no luck")
+        return solve(self, *args)
+
+    monkeypatch.setattr(AlpProgram, "solve", failing)
+    with pytest.raises(bw.SolverError, match=r"no luck.*try: check the model") as caught:
+        bw.solve(small_queue, bw.Polynomial(3), bw.DIA(step_size=0.5))
+    assert caught.value.status is bw.Status.FAILED
+    assert [record.iteration for record in caught.value.history] == [0, 1, 2]
+    assert all(record.sup_norm > 0.0 for record in caught.value.history)
+
+
+class WrongVertex:
+    """A solver that says "optimal" about the answer to another question."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.solve = MasterLp.solve
+
+    def __call__(self, lp: MasterLp) -> LpAnswer:
+        right = self.solve(lp)
+        if self.times == 0 or right.status is not bw.Status.OPTIMAL:
+            return right
+        self.times -= 1
+        moments = lp._moments
+        lp.set_moments(np.eye(lp.n_basis)[0] * moments[0])
+        wrong = self.solve(lp)
+        lp.set_moments(moments)
+        basic = wrong.basic if set(wrong.basic) != set(right.basic) else right.basic[:-1]
+        return replace(right, basic=basic)
+
+
+@pytest.fixture
+def bounded() -> tuple[bw.TabularModel, bw.Basis]:
+    return bw.problems.single_queue(capacity=30, discount=0.95), bw.Polynomial(3)
+
+
+def test_a_wrong_optimum_that_persists_is_called_inaccurate(
+    bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    monkeypatch.setattr(MasterLp, "solve", lambda lp, wrong=WrongVertex(1_000): wrong(lp))
+    result = bw.solve(model, basis, bw.Fixed())
+    assert result.status is bw.Status.INACCURATE
+    assert not result.audit.passed
+    assert not result.status.is_success
+    assert "INACCURATE" in str(result)
+    assert bw.Status.INACCURATE.remedy in str(result)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_wrong_optimum_that_does_not_persist_is_repaired(
+    times: int, bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    wanted, _ = reference.full_program(model, basis, model.initial)
+    wrong = WrongVertex(times)
+    monkeypatch.setattr(MasterLp, "solve", lambda lp: wrong(lp))
+    result = bw.solve(model, basis, bw.Fixed())
+    assert wrong.times == 0
+    assert result.status is bw.Status.CONVERGED
+    assert result.objective == pytest.approx(wanted, rel=1e-8)
+
+
+def test_an_inaccurate_iterate_overrules_convergence(
+    small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve = AlpProgram.solve
+    monkeypatch.setattr(
+        AlpProgram,
+        "solve",
+        lambda self, *args: replace(solve(self, *args), status=bw.Status.INACCURATE),
+    )
+    assert bw.solve(small_queue, bw.Polynomial(3), bw.DIA()).status is bw.Status.INACCURATE
+
+
+def test_a_relative_violation_is_not_hidden_by_rows_without_scale() -> None:
+    """A row of zeros divides zero by zero; the violation of another row must still show."""
+    from bellweight.rows import AllRows
+
+    model = bw.TabularModel.from_arrays(
+        [[0.0], [1.0]], [np.eye(2)], 0.5, [1.0, 0.0]
+    )
+    rows = AllRows().on(model, bw.Indicator())
+    found = rows.separate(np.array([0.0, 10.0]), unit=0.0)
+    assert found.violation == pytest.approx(4.0)
+    assert found.relative_violation > 0.1
+
+
+@pytest.mark.parametrize("status", list(bw.Status))
+def test_every_status_has_its_own_message_and_failures_a_remedy(status: bw.Status) -> None:
+    assert len(status.message) > 20
+    assert [s.message for s in bw.Status].count(status.message) == 1
+    assert status.is_success == (status.remedy == "")
