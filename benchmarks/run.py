@@ -19,7 +19,16 @@ from pathlib import Path
 
 from measure import ENVIRONMENT, HEADER, Line
 
-NAMES = ("alp_full", "alp_resolve", "exact_optimal", "simulation", "memory")
+NAMES = (
+    "alp_full",
+    "alp_resolve",
+    "exact_optimal",
+    "simulation",
+    "network",
+    "sampled_rows",
+    "policy_generation",
+    "memory",
+)
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
 
 
