@@ -41,7 +41,7 @@ def small_queue() -> bw.TabularModel:
 
 @pytest.fixture
 def cycling_of_three() -> bw.TabularModel:
-    """Five states, certain transitions, on which PIA with a cubic basis goes round three policies."""
+    """Five states, certain transitions: PIA with a cubic basis goes round three policies."""
     successor = np.array([[0, 2], [4, 1], [2, 4], [1, 2], [4, 3]])
     return bw.TabularModel.from_arrays(
         cost=[[22.0, 19.0], [3.0, 0.0], [12.0, 15.0], [10.0, 28.0], [26.0, 27.0]],

@@ -111,9 +111,7 @@ def _least_norm(
     return np.maximum(np.array(solver.solve().x), 0.0)
 
 
-def policy_matrix(
-    model: bw.TabularModel, chances: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def policy_matrix(model: bw.TabularModel, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The dense transition matrix (S, S) and cost (S,) of a policy given over pairs."""
     mixer = np.zeros((model.n_states, model.n_pairs))
     mixer[model.pair_state, np.arange(model.n_pairs)] = chances

@@ -18,7 +18,7 @@ def phase_cost(model: bw.TabularModel, phase: bw.Phase) -> float:
 
 
 def assert_phases_follow_each_other(model: bw.TabularModel, result: bw.Result) -> None:
-    """Each phase's greedy occupancy is the next phase's weights, and the last leads to the first."""
+    """Each phase's greedy occupancy is the weights of the next; the last leads to the first."""
     n = len(result.phases)
     for i, phase in enumerate(result.phases):
         following = reference.occupancy(model, phase.policy.probabilities(model))

@@ -11,6 +11,7 @@ import reference
 import bellweight as bw
 from bellweight.alp import AlpProgram
 from bellweight.lp import LpAnswer, MasterLp
+from bellweight.rows import AllRows
 
 
 def test_a_bound_that_excludes_every_value_is_infeasible(two_states: bw.TabularModel) -> None:
@@ -67,7 +68,14 @@ class WrongVertex:
         self.times = times
         self.solve = MasterLp.solve
 
-    def __call__(self, lp: MasterLp) -> LpAnswer:
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> WrongVertex:
+        def solve(lp: MasterLp) -> LpAnswer:
+            return self.answer(lp)
+
+        monkeypatch.setattr(MasterLp, "solve", solve)
+        return self
+
+    def answer(self, lp: MasterLp) -> LpAnswer:
         right = self.solve(lp)
         if self.times == 0 or right.status is not bw.Status.OPTIMAL:
             return right
@@ -89,7 +97,7 @@ def test_a_wrong_optimum_that_persists_is_called_inaccurate(
     bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, basis = bounded
-    monkeypatch.setattr(MasterLp, "solve", lambda lp, wrong=WrongVertex(1_000): wrong(lp))
+    WrongVertex(times=1_000).install(monkeypatch)
     result = bw.solve(model, basis, bw.Fixed())
     assert result.status is bw.Status.INACCURATE
     assert not result.audit.passed
@@ -104,8 +112,7 @@ def test_a_wrong_optimum_that_does_not_persist_is_repaired(
 ) -> None:
     model, basis = bounded
     wanted, _ = reference.full_program(model, basis, model.initial)
-    wrong = WrongVertex(times)
-    monkeypatch.setattr(MasterLp, "solve", lambda lp: wrong(lp))
+    wrong = WrongVertex(times).install(monkeypatch)
     result = bw.solve(model, basis, bw.Fixed())
     assert wrong.times == 0
     assert result.status is bw.Status.CONVERGED
@@ -124,17 +131,21 @@ def test_an_inaccurate_iterate_overrules_convergence(
     assert bw.solve(small_queue, bw.Polynomial(3), bw.DIA()).status is bw.Status.INACCURATE
 
 
-def test_a_relative_violation_is_not_hidden_by_rows_without_scale() -> None:
-    """A row of zeros divides zero by zero; the violation of another row must still show."""
-    from bellweight.rows import AllRows
+def test_a_violation_is_not_hidden_by_rows_without_scale() -> None:
+    """A row of zeros divides zero by zero; the violated row must still come first."""
+    model = bw.TabularModel.from_arrays([[0.0], [1.0]], [np.eye(2)], 0.5, [1.0, 0.0])
+    found = AllRows().on(model, bw.Indicator()).separate(np.array([0.0, 10.0]), unit=0.0)
+    assert found.close[0] == 1
+    assert (found.close_size > 0.0).all()
 
-    model = bw.TabularModel.from_arrays(
-        [[0.0], [1.0]], [np.eye(2)], 0.5, [1.0, 0.0]
-    )
-    rows = AllRows().on(model, bw.Indicator())
-    found = rows.separate(np.array([0.0, 10.0]), unit=0.0)
-    assert found.violation == pytest.approx(4.0)
-    assert found.relative_violation > 0.1
+
+def test_a_model_without_costs_is_solved() -> None:
+    model = bw.TabularModel.from_arrays(np.zeros((3, 2)), [np.eye(3)] * 2, 0.9, [1.0, 0.0, 0.0])
+    for basis in (bw.Affine(), bw.Indicator()):
+        result = bw.solve(model, basis, bw.DIA())
+        assert result.status is bw.Status.CONVERGED
+        assert result.coef.tolist() == [0.0] * len(result.coef)
+        assert result.dual.sum() == pytest.approx(10.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("status", list(bw.Status))

@@ -148,9 +148,7 @@ class Mine(bw.PIA):
     taste: int = 7
 
 
-def test_a_users_method_comes_back_as_a_note(
-    small_queue: bw.TabularModel, tmp_path: Path
-) -> None:
+def test_a_users_method_comes_back_as_a_note(small_queue: bw.TabularModel, tmp_path: Path) -> None:
     result = bw.solve(small_queue, bw.Polynomial(3), Mine())
     result.save(tmp_path / "result.npz")
     loaded = bw.Result.load(tmp_path / "result.npz")
@@ -244,6 +242,12 @@ def test_a_damaged_byte_is_noticed(small_queue: bw.TabularModel, tmp_path: Path)
         bw.TabularModel.load(path)
 
 
+def npy_bytes() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.ones(3))
+    return stream.getvalue()
+
+
 def write_npz(path: Path, header: Any) -> None:
     np.savez(path, bellweight=np.array(json.dumps(header)))
 
@@ -252,7 +256,7 @@ def write_npz(path: Path, header: Any) -> None:
     ("content", "message"),
     [
         (lambda path: np.savez(path, x=np.ones(3)), r"not a Bellweight file: it was saved by"),
-        (lambda path: np.save(path.open("wb"), np.ones(3)), r"damaged or not a Bellweight file"),
+        (lambda path: path.write_bytes(npy_bytes()), r"damaged or not a Bellweight file"),
         (lambda path: path.write_text("state,action\n"), r"damaged or not a Bellweight file"),
         (lambda path: write_npz(path, {"format": 99, "content": {}}), r"format 99.*update"),
         (lambda path: write_npz(path, []), r"damaged or not a Bellweight file"),
@@ -315,12 +319,19 @@ def test_missing_files_folders_and_directories(
         small_queue.save(tmp_path / "folder.npz")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_unwritable_folder_is_refused(small_queue: bw.TabularModel, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(bw.FileError, match=r"cannot write .*Permission denied"):
+def test_an_unwritable_folder_is_refused(
+    small_queue: bw.TabularModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    # Folder permissions do not stop root, so the system call is made to refuse.
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(
+        bw.FileError, match=r"cannot write .*model\.npz: Permission denied: check the folder"
+    ):
         small_queue.save(tmp_path / "model.npz")
-    tmp_path.chmod(0o700)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), KeyboardInterrupt()])

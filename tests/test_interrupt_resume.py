@@ -176,9 +176,7 @@ def test_the_time_limit_lets_the_first_iteration_finish_and_is_resumed(
     assert_same_end(bw.solve(small_queue, BASIS, METHOD, resume=part), whole)
 
 
-def test_a_finished_run_resumes_to_itself(
-    small_queue: bw.TabularModel, whole: bw.Result
-) -> None:
+def test_a_finished_run_resumes_to_itself(small_queue: bw.TabularModel, whole: bw.Result) -> None:
     again = bw.solve(small_queue, BASIS, METHOD, resume=whole)
     assert_same_end(again, whole)
     assert again.seconds > whole.seconds

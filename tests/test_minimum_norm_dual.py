@@ -57,9 +57,7 @@ def test_duplicate_actions_share_the_dual_equally(
 
 
 @given(model=strategies.models(max_states=6), data=st.data())
-def test_agrees_with_active_coefficient_bounds(
-    model: bw.TabularModel, data: st.DataObject
-) -> None:
+def test_agrees_with_active_coefficient_bounds(model: bw.TabularModel, data: st.DataObject) -> None:
     degree = data.draw(st.integers(1, min(3, model.n_states - 1)))
     weights = data.draw(strategies.weights_for(model))
     free = bw.solve(model, bw.Polynomial(degree), bw.Fixed(weights)).coef

@@ -76,13 +76,13 @@ def test_optimal_values_match_value_iteration(model: bw.TabularModel) -> None:
 def test_optimal_values_match_the_best_of_all_policies(model: bw.TabularModel) -> None:
     found = bw.exact.optimal(model)
     best = reference.best_of_all_policies(model)
-    np.testing.assert_allclose(found.values, best, rtol=0.0, atol=1e-11 * reference.cost_scale(model))
+    np.testing.assert_allclose(
+        found.values, best, rtol=0.0, atol=1e-11 * reference.cost_scale(model)
+    )
 
 
 @given(model=strategies.models(), data=st.data())
-def test_policy_value_matches_a_dense_inverse(
-    model: bw.TabularModel, data: st.DataObject
-) -> None:
+def test_policy_value_matches_a_dense_inverse(model: bw.TabularModel, data: st.DataObject) -> None:
     policy = data.draw(strategies.policies_for(model))
     wanted = reference.policy_value(model, policy.probabilities(model))
     found = bw.exact.policy_value(model, policy)

@@ -22,6 +22,7 @@ def softmax_of(result: bw.Result, method: bw.DIA, target: bw.Policy) -> bw.DualS
     return bw.DualSoftmax(result.support, target, method.temperature, method.smoothing_mass)
 
 
+@settings(max_examples=60)
 @given(model=strategies.models(max_states=8), data=st.data())
 def test_dia_converges_to_the_occupancy_of_its_own_policy(
     model: bw.TabularModel, data: st.DataObject
@@ -33,7 +34,7 @@ def test_dia_converges_to_the_occupancy_of_its_own_policy(
         smoothing_mass=data.draw(st.sampled_from([0.5, 5.0, 50.0])),
         step_size=data.draw(st.sampled_from([0.5, 1.0])),
     )
-    result = bw.solve(model, bw.Affine(), method)
+    result = bw.solve(model, bw.Affine(), method, stop=bw.Stop(max_iterations=30))
     assume(result.status is bw.Status.CONVERGED)
     wanted = occupancy_of(model, softmax_of(result, method, target))
     np.testing.assert_allclose(result.weights, wanted, rtol=0.0, atol=1.1e-8)
@@ -73,9 +74,7 @@ def test_fixed_weights_are_kept(small_queue: bw.TabularModel) -> None:
 def test_named_weights(small_queue: bw.TabularModel, name: str) -> None:
     weights = {"initial": small_queue.initial, "uniform": np.full(31, 1 / 31)}[name]
     for method in (bw.Fixed(name), bw.PIA(start=name), bw.DIA(start=name)):
-        result = bw.solve(
-            small_queue, bw.Polynomial(1), method, stop=bw.Stop(max_iterations=1)
-        )
+        result = bw.solve(small_queue, bw.Polynomial(1), method, stop=bw.Stop(max_iterations=1))
         assert np.array_equal(result.weights, weights)
 
 
@@ -170,7 +169,7 @@ def test_moments_that_stand_still_are_no_cycle() -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Averaged(bw.Iterative):
-    """A user's method: the generator mixes greedy and uniform, the update averages geometrically."""
+    """A user's method: a generator that mixes greedy and uniform, a geometric update."""
 
     share: float = 0.5
 
@@ -199,9 +198,7 @@ def test_a_users_own_method_supplies_generator_and_update(small_queue: bw.Tabula
         for n in (1, 2)
     )
     once = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed(first)).policy
-    occupancy = reference.occupancy(
-        small_queue, 0.5 * once.probabilities(small_queue) + 0.1
-    )
+    occupancy = reference.occupancy(small_queue, 0.5 * once.probabilities(small_queue) + 0.1)
     expected = np.sqrt(first * occupancy)
     np.testing.assert_allclose(second, expected / expected.sum(), rtol=1e-9)
 

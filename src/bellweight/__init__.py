@@ -4,7 +4,7 @@ It solves the approximate linear program, chooses the state-relevance weights by
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 """
 
-from bellweight import exact, problems
+from bellweight import exact, problems, testing
 from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, evaluate
 from bellweight.models import EventModel, Geometric, TabularModel
@@ -98,4 +98,5 @@ __all__ = [
     "problems",
     "sample_states",
     "solve",
+    "testing",
 ]

@@ -115,7 +115,7 @@ def evaluate(
         raise ArgumentError("give episodes or half_width, not both")
     else:
         target = checks.positive(half_width, "half_width")
-        costs = _until(rollout, target, steps, seed, jobs)
+        costs = _until(rollout, target, steps, seed, jobs, resume)
     return _evaluation(costs, steps, seed, _tail(model, policy, steps))
 
 
@@ -161,10 +161,11 @@ def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
 
 
 def _until(
-    rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None
-) -> FloatArray:
+    rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
+    finished: Finished | None,
+) -> FloatArray:  # fmt: skip
     """Simulate until the half-width is at most the target, adding what seems to be missing."""
-    costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs)
+    costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs, finished)
     while (width := mean_and_half_width(costs)[1]) > target:
         wanted = int(1.05 * len(costs) * (width / target) ** 2) + 1
         if wanted > _MOST_EPISODES:
@@ -172,7 +173,7 @@ def _until(
                 f"half_width {target:g} needs about {wanted:.2g} episodes, more than "
                 f"{_MOST_EPISODES:.0e}: ask for a wider interval"
             )
-        more = episode_costs(rollout, len(costs), wanted, horizon, seed, jobs)
+        more = episode_costs(rollout, len(costs), wanted, horizon, seed, jobs, finished)
         costs = np.concatenate([costs, more])
     return costs
 

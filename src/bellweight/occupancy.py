@@ -58,7 +58,8 @@ class Occupancy:
 
     Exact: `weights` (S,) with the 1-norm `residual` of the flow balance. Estimated: `moments` (K,)
     with `standard_error` (K,), the `tail_mass` that the horizon left out and that was made up for
-    by rescaling, and `dual_share`, the share of discounted visits to states with dual mass.
+    by rescaling, and `dual_share`, the share of discounted visits to states with dual mass (None
+    for a policy that does not look at the dual).
     """
 
     weights: FloatArray | None = None
@@ -126,7 +127,8 @@ def simulated_occupancy(
     """
     settings = simulation or Simulation()
     horizon = settings.steps(model.discount)
-    rollout = EventRollout.of(model, policy.program(model), basis)
+    program = policy.program(model)
+    rollout = EventRollout.of(model, program, basis)
     task = Task(rollout.moment_block, horizon, stream_keys(seed))
     blocks = run_blocks(task, 0, settings.episodes, jobs)
     tail = model.discount**horizon
@@ -139,5 +141,5 @@ def simulated_occupancy(
         moments=mean,
         standard_error=np.sqrt(variance / n),
         tail_mass=tail,
-        dual_share=sum(block[2] for block in blocks) * scale / n,
+        dual_share=sum(block[2] for block in blocks) * scale / n if program.knows_dual else None,
     )

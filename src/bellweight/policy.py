@@ -23,6 +23,7 @@ from bellweight import checks, files, tolerances
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import EventModel, TabularModel
+from bellweight.models.compile import naming
 from bellweight.programs import (
     Program,
     dual_table,
@@ -54,12 +55,22 @@ class Support:
         """Return the dual as an array (N,) over the pairs of a tabular model."""
         dual = np.zeros(model.n_pairs)
         key = model.pair_state * np.int64(model.n_actions) + model.pair_action
-        wanted = self.states * np.int64(model.n_actions) + self.actions
+        wanted = self.indices(model) * np.int64(model.n_actions) + self.actions
         place = np.searchsorted(key, wanted)
         if (place >= model.n_pairs).any() or not np.array_equal(key[place], wanted):
             raise PolicyError("the dual has mass on pairs that the model lacks: use its own model")
         dual[place] = self.values
         return dual
+
+    def indices(self, model: TabularModel) -> IntArray:
+        """Return the states as indices of a tabular model, looked up when they are vectors."""
+        if self.states.ndim == 1:
+            return self.states
+        both = np.concatenate([model.states, self.states])
+        place = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+        number = np.full(len(both), -1, dtype=np.int64)
+        number[place[: model.n_states]] = np.arange(model.n_states)
+        return np.asarray(number[place[model.n_states :]])
 
     def by_state(self, model: EventModel) -> tuple[IntArray, FloatArray]:
         """Return the distinct states (m, d) of an event model and their duals (m, A)."""
@@ -138,10 +149,11 @@ class Policy(ABC):
                 "Generator, action(state, np.random.default_rng(seed))"
             )
         u = rng.random() if rng is not None else 0.0
-        action = int(loops.act(vector, u, model.discount, program.arguments()))
-        if action < 0:
-            raise model.fault(-action, vector, -1)
-        return action
+        with naming(vector):
+            code, action = loops.act(vector, u, model.discount, program.arguments())
+        if code:
+            raise model.fault(code, vector, action)
+        return int(action)
 
     def _bound_model(self) -> TabularModel | EventModel:
         if self.model is None:
@@ -307,7 +319,7 @@ class DualSoftmax(Policy):
         target = self.target.probabilities(model)
         dual = self.dual.over_pairs(model)
         # Only states with dual mass differ from the target.
-        touched = np.isin(model.pair_state, self.dual.states)
+        touched = np.isin(model.pair_state, self.dual.indices(model))
         state = model.pair_state[touched]
         part = dual[touched]
         highest = np.full(model.n_states, -np.inf)

@@ -28,6 +28,11 @@ class Program:
     dual: tuple[Any, ...]
     parameters: FloatArray
 
+    @property
+    def knows_dual(self) -> bool:
+        """Whether the policy looks up states with dual mass, and visits to them are counted."""
+        return len(self.dual[1]) > 0
+
     def arguments(self) -> tuple[Any, ...]:
         """Return the tuple that the loops unpack."""
         return self.kind, self.value, self.ties, self.dual, self.parameters
@@ -42,7 +47,7 @@ def uniform_program(model: EventModel) -> Program:
 
 def rule_program(model: EventModel, rule: Callable[..., int], parameters: FloatArray) -> Program:
     """A decision rule that the user wrote."""
-    source = model.source_with(rule)
+    source = model.rule_source(rule)
     base = uniform_program(model)
     return replace(base, source=source, kind=model.kernels.RULE, parameters=parameters)
 

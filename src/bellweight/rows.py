@@ -20,6 +20,7 @@ from bellweight import conditioning, tolerances
 from bellweight.basis import Basis, Indicator
 from bellweight.checks import FloatArray, IntArray, Matrix
 from bellweight.models import EventModel, TabularModel
+from bellweight.models.compile import naming
 from bellweight.programs import monomials, value_function
 from bellweight.status import BasisError, ModelError
 
@@ -332,9 +333,10 @@ class EventRows(BellmanRows):
         slack = np.zeros((len(block), self.model.n_actions))
         where = np.zeros(self.model.dimension, dtype=np.int64)
         function = value_function(self._words, coef, self.model)
-        code = self.model.kernels.slacks(block, self.discount, function, slack, where)
+        with naming(where):
+            code, action = self.model.kernels.slacks(block, self.discount, function, slack, where)
         if code:
-            raise self.model.fault(code, where, -1)
+            raise self.model.fault(code, where, action)
         return slack[self._mask[states]], values
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
@@ -350,9 +352,10 @@ class EventRows(BellmanRows):
         cost = np.zeros(len(keys))
         where = np.zeros(self.model.dimension, dtype=np.int64)
         states, actions = self.support_of(keys)
-        code, action = self.model.kernels.bellman_rows(
-            states, actions, self.discount, *self._monomials, rows, cost, where
-        )
+        with naming(where):
+            code, action = self.model.kernels.bellman_rows(
+                states, actions, self.discount, *self._monomials, rows, cost, where
+            )
         if code:
             raise self.model.fault(code, where, action)
         return rows, cost

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -25,10 +25,11 @@ from bellweight import checks
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import EventModel, TabularModel
-from bellweight.models.compile import Source
+from bellweight.models.compile import Source, naming
+from bellweight.models.events import fault_error
 from bellweight.policy import Policy, checked_probabilities
 from bellweight.programs import Program, monomials
-from bellweight.status import ArgumentError, ModelError, PolicyError, WorkerError
+from bellweight.status import ArgumentError, PolicyError, WorkerError
 from bellweight.streams import Keys, compiled, draw, episode_key, stream_keys
 
 BLOCK = 1_024
@@ -154,31 +155,27 @@ class TabularRollout:
 
 
 @dataclass(frozen=True, eq=False)
-class Fault:
-    """Where a compiled loop stopped, and why."""
-
-    code: int
-    state: IntArray
-    action: int
-
-
-@dataclass(frozen=True, eq=False)
 class EventRollout:
-    """An event model and a policy, laid out for the compiled loops."""
+    """An event model and a policy, laid out for the compiled loops.
+
+    It holds the model's text, not its functions, which may not be fit to be sent to a worker.
+    """
 
     source: Source
     arguments: tuple[Any, ...]
     discount: float
     dimension: int
+    labels: tuple[str, ...]
     words: tuple[tuple[int, ...], ...] = ()
-    model: EventModel | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, model: EventModel, program: Program, basis: Basis | None = None) -> EventRollout:
         """Lay out a model and a policy; with a basis, discounted features are added up too."""
         words = () if basis is None else tuple(basis.words(model.dimension))
-        source = program.source
-        return cls(source, program.arguments(), model.discount, model.dimension, words, model)
+        return cls(
+            program.source, program.arguments(), model.discount, model.dimension,
+            tuple(model.actions), words,
+        )  # fmt: skip
 
     def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
         """Return the discounted costs of episodes first, ..., last - 1."""
@@ -195,9 +192,10 @@ class EventRollout:
         """Return one state per episode, drawn from the discounted occupancy."""
         states = np.zeros((last - first, self.dimension), dtype=np.int64)
         where = np.zeros(self.dimension, dtype=np.int64)
-        code, action = self.source.load().occupied_states(
-            first, last, keys, self.discount, self.arguments, states, where
-        )
+        with naming(where):
+            code, action = self.source.load().occupied_states(
+                first, last, keys, self.discount, self.arguments, states, where
+            )
         self._check(code, where, action)
         return states
 
@@ -206,31 +204,17 @@ class EventRollout:
         costs, hits, sums = np.zeros(n), np.zeros(n), np.zeros((n, len(self.words)))
         where = np.zeros(self.dimension, dtype=np.int64)
         basis = monomials(list(self.words) or [()])
-        code, action = self.source.load().rollout(
-            first,
-            last,
-            horizon,
-            keys,
-            self.discount,
-            self.arguments,
-            basis,
-            costs,
-            sums,
-            hits,
-            where,
-        )
+        with naming(where):
+            code, action = self.source.load().rollout(
+                first, last, horizon, keys, self.discount, self.arguments, basis, costs, sums, hits,
+                where,
+            )  # fmt: skip
         self._check(code, where, action)
         return costs, sums, hits
 
     def _check(self, code: int, state: IntArray, action: int) -> None:
-        if code and self.model is not None:
-            raise self.model.fault(code, state, action)
         if code:
-            raise ModelError(f"the simulation stopped in state {state.tolist()} (fault {code})")
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The model's functions may not be picklable; its text is, and that is all a worker needs.
-        return {**self.__dict__, "model": None}
+            raise fault_error(self.source.load(), self.labels, code, state, action)
 
 
 def sample_states(

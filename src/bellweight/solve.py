@@ -155,13 +155,17 @@ def solve(
         bench,
         method,
         limits,
-        point=None if earlier is None else Point(earlier.moments, earlier.weights),
+        point=None if earlier is None else _reached(earlier),
         # The reported iterate is solved again, so its entry is replaced by a fresh one.
         history=() if earlier is None else earlier.history[:-1],
         watch=_print_iteration if progress is True else (progress or None),
     )
     seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
     return _result(bench, method, outcome, limits, seed, seconds)
+
+
+def _reached(result: Result) -> Point:
+    return Point(result.moments, result.weights, result.moments_error)
 
 
 def summary(result: Result) -> str:

@@ -36,6 +36,12 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a user's function: an index outside an array is an error, not a crash."""
+    wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True, boundscheck=True)(function)
+    return wrapped
+
+
 @compiled
 def mix(z: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finaliser of SplitMix64)."""

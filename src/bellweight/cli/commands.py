@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bellweight.cli import exits, parse, solving
+from bellweight.cli import exits, parse, reproducing, sampling, solving
 from bellweight.cli.output import (
     Interrupted,
     check_folder,
@@ -19,6 +19,7 @@ from bellweight.cli.output import (
 )
 from bellweight.cli.parse import MethodName, MethodWords
 from bellweight.cli.progress import Progress
+from bellweight.cli.sampling import SampleWords, StatesFrom
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
 
@@ -54,7 +55,7 @@ Options = Annotated[
         "--option",
         metavar="KEY=VALUE",
         help="A parameter of a shipped problem, such as capacity=999; repeat for more. "
-        "Lists are written 0,0.2,0.4.",
+        "Lists are written 0,0.2,0.4, lists of lists 0,1;2.",
     ),
 ]
 JsonFile = Annotated[
@@ -93,7 +94,9 @@ def solve(
     source: Source,
     basis: Annotated[
         str | None,
-        typer.Option(help="poly:DEGREE, affine or indicator. \\[default: poly:3]"),
+        typer.Option(
+            help="poly:DEGREE, affine or indicator. \\[default: poly:3, event models poly:2]"
+        ),
     ] = None,
     method: Annotated[
         MethodName | None, typer.Option(help="How the weights are chosen. \\[default: dia]")
@@ -121,6 +124,25 @@ def solve(
         typer.Option(help="At most this many, those before --resume included; 100 more if unset."),
     ] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Stop after this long.")] = None,
+    states: Annotated[
+        int | None,
+        typer.Option(min=1, help="event models: how many constraint states; 5,000 by default."),
+    ] = None,
+    states_from: Annotated[
+        StatesFrom | None,
+        typer.Option(
+            help="event models: the initial distribution, or the occupancy of the random policy. "
+            "\\[default: initial]"
+        ),
+    ] = None,
+    episodes: Annotated[
+        int | None,
+        typer.Option(min=2, help="event models: per occupancy estimate; 4,000 by default."),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(min=1, help="event models: steps per episode; until discount^steps < 0.001."),
+    ] = None,
     option: Options = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save the result.")] = None,
     resume: Annotated[
@@ -129,21 +151,26 @@ def solve(
     ] = None,
     json: JsonFile = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
 ) -> int:
     """Choose the weights, solve the program, and say how good the policy is."""
     check_writable(save, json)
     words = MethodWords(method, weights, target, temperature, smoothing_mass, step_size, start)
-    model = parse.model(source, parse.options(option or []))
+    wanted = SampleWords(states, states_from, episodes, horizon)
     limits = solving.Limits(tol, max_iterations, max_seconds)
-    job = solving.job(model, basis, words, limits, resume)
-    with Progress("solve", context.obj) as progress:
-        result = job.run(seed, progress)
+    with Progress("preparing the model", context.obj) as progress:
+        model = parse.model(source, parse.options(option or []))
+        sample = sampling.sample(wanted, model, seed)
+        job = solving.job(model, sample, basis, words, limits, resume)
+        job.check_seed(seed)
+        result = job.run(seed, jobs, progress)
     if save is not None:
         result.save(save)
-    again = solving.command(source, option or [], save)
+    further = [] if sample is None else [*wanted.flags(), "--seed", seed]
+    again = solving.command(source, option or [], save, further)
     screen = console(json)
-    say(screen, solving.text(result, model, save, again))
-    write_document(json, solving.document(result, model, source))
+    say(screen, solving.text(result, job, save, again))
+    write_document(json, solving.document(result, job, source))
     return exits.of(result.status)
 
 
@@ -159,7 +186,8 @@ def problems(json: JsonFile = None) -> int:
             say(screen, f"    {parameter}")
     say(
         screen,
-        f"\nTry: bellweight solve {found[0][0]} --option initial=empty --option capacity=999",
+        f"\nTry: bellweight solve {found[0][0]} --option initial=empty --option capacity=999\n"
+        "     bellweight solve queue_network --states 2000 --episodes 1000",
     )
     listed = [{"name": name, "about": about, "parameters": p} for name, about, p in found]
     write_document(json, {"problems": listed})
@@ -181,7 +209,10 @@ def evaluate(
         int | None, typer.Option(help="Steps per episode; until discount^steps < 0.001.")
     ] = None,
     option: Options = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="0 by default; for event models one that the run did not use."),
+    ] = None,
     jobs: Jobs = None,
     json: JsonFile = None,
 ) -> int:
@@ -193,16 +224,19 @@ def evaluate(
     from bellweight.report.document import plain
     from bellweight.solve import Result
 
-    built = parse.model(model, parse.options(option or []))
-    saved = Result.load(result, model=built)
-    with Progress("simulating", context.obj):
+    with Progress("preparing the model", context.obj) as progress:
+        built = parse.model(model, parse.options(option or []))
+        saved = Result.load(result, model=built)
+        # A policy must not be judged on the episodes that shaped it.
+        usual = 0 if saved.cost is not None else saved.seed + 1
+        progress.tell("simulating")
         found = simulate(
             built,
             saved.policy,
             episodes,
             half_width=half_width,
             horizon=horizon,
-            seed=seed,
+            seed=usual if seed is None else seed,
             jobs=jobs,
         )
     screen = console(json)
@@ -216,53 +250,56 @@ def evaluate(
 @app.command(epilog=_EPILOG)
 def reproduce(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A table of the paper: table1.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Of the paper: table1, table2, figure-convergence."),
+    ],
     episodes: Annotated[
-        int | None, typer.Option(min=2, help="Per policy; as many as the paper by default.")
+        int | None, typer.Option(min=2, help="Per policy (table2: and sample), or per estimate.")
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Exact values only, no simulation.")
+        bool, typer.Option("--exact", help="table1: exact values only, no simulation.")
     ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="table2, figures: a small version of it.")
+    ] = False,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="table2: samples of states; 5 by default.")
+    ] = None,
+    states: Annotated[
+        str | None,
+        typer.Option(help="How many constraint states, as in 5000,20000."),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write NAME.json, .csv and .txt there."),
+        typer.Option(
+            metavar="DIR",
+            help="Write NAME.json, .csv and .txt there, and pictures; table2 goes on from there.",
+        ),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     json: JsonFile = None,
 ) -> int:
-    """Compute a table of the paper again, beside the paper's own numbers."""
-    if exact and episodes is not None:
-        raise parse.usage("give --exact or --episodes, not both")
+    """Compute a table or figure of the paper again, beside the paper's own numbers."""
     check_writable(json)
     check_folder(out)
-    from bellweight import reproduce as reproductions
-    from bellweight.report.screen import print_table
-    from bellweight.status import ArgumentError
-
-    try:
-        artefact = reproductions.find(name)
-    except ArgumentError as problem:
-        raise parse.usage(str(problem)) from None
-    settings = reproductions.Settings(None if exact else episodes or artefact.EPISODES, seed, jobs)
-
-    def keep(so_far: reproductions.Reproduction) -> None:
-        if out is not None:
-            reproductions.write(so_far, out)
-            kept.append(f"what was finished is in {out}")
-
-    kept: list[str] = []
-    try:
-        with Progress(name, context.obj) as progress:
-            found = artefact.reproduce(settings, progress.tell, keep)
-    except KeyboardInterrupt:
-        raise Interrupted(*kept[-1:]) from None
+    numbers = parse.whole_numbers(states, "--states")
+    artefact, settings = reproducing.prepare(
+        name,
+        episodes=episodes,
+        samples=samples,
+        states=numbers,
+        exact=exact,
+        quick=quick,
+        folder=out,
+        seed=seed,
+        jobs=jobs,
+    )
+    with Progress(name, context.obj) as progress:
+        found, paths = reproducing.run(artefact, settings, out, progress)
     screen = console(json)
-    for table in found.tables():
-        print_table(screen, table)
-        say(screen, "")
-    if out is not None:
-        say(screen, f"written to {out}: {name}.json, {name}.csv, {name}.txt")
+    reproducing.show(screen, found, out, paths)
     write_document(json, found.document())
     return exits.DONE
 

@@ -17,9 +17,11 @@ from bellweight.status import BellweightError, ModelError
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
-    from bellweight.models import TabularModel
+    from bellweight.models import EventModel, TabularModel
     from bellweight.policy import Policy
     from bellweight.weights import Method
+
+    Model = TabularModel | EventModel
 
 
 class MethodName(StrEnum):
@@ -56,6 +58,8 @@ _TAKES = {
     MethodName.dia: ("target", "temperature", "smoothing_mass", "step_size", "start"),
 }
 
+_WORDS = {"none": None, "true": True, "false": False}
+
 
 def usage(message: str) -> typer.BadParameter:
     """Return the error that ends the command as wrong usage."""
@@ -81,7 +85,7 @@ def basis(words: str) -> Basis:
     raise usage(f"--basis is {words!r}, expected poly:DEGREE, affine or indicator")
 
 
-def method(words: MethodWords, model: TabularModel) -> Method:
+def method(words: MethodWords, model: Model) -> Method:
     """Return the method with its settings; settings of another method are refused."""
     from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
@@ -103,10 +107,15 @@ def method(words: MethodWords, model: TabularModel) -> Method:
     return DIA(target=_target(words.target or "random", model), **settings)
 
 
-def weights(words: str, option: str, model: TabularModel) -> Any:
+def weights(words: str, option: str, model: Model) -> Any:
     """Return the weights that `initial`, `uniform` or `geometric:DECAY` names."""
+    from bellweight.models import EventModel
     from bellweight.problems.single_queue import geometric
 
+    if isinstance(model, EventModel):
+        if words != "initial":
+            raise usage(f"{option} is {words!r}, expected initial for an event model")
+        return words
     if words in ("initial", "uniform"):
         return words
     name, _, decay = words.partition(":")
@@ -132,7 +141,17 @@ def options(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def model(source: str, parameters: dict[str, Any]) -> TabularModel:
+def whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
+    """Return the numbers of `5000,20000`."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise usage(f"{option} is {text!r}, expected whole numbers such as 5000,20000")
+    return tuple(int(part) for part in parts)
+
+
+def model(source: str, parameters: dict[str, Any]) -> Model:
     """Return the model that a problem name, an `.npz` file or `file.py:factory` stands for."""
     from bellweight.models import TabularModel
 
@@ -151,16 +170,18 @@ def model(source: str, parameters: dict[str, Any]) -> TabularModel:
     )
 
 
-def shipped() -> dict[str, Callable[..., TabularModel]]:
-    """Return the problems that the command line solves: those that build a tabular model."""
+def shipped() -> dict[str, Callable[..., Model]]:
+    """Return the problems that the command line solves, tabular ones first."""
     from bellweight import problems
 
     named = {name: getattr(problems, name) for name in problems.__all__}
-    return {
-        name: make
+    returned = {
+        name: inspect.signature(make).return_annotation
         for name, make in named.items()
-        if inspect.isfunction(make) and "TabularModel" in str(inspect.signature(make))
+        if inspect.isfunction(make)
     }
+    kinds = ("TabularModel", "EventModel")
+    return {name: named[name] for kind in kinds for name in returned if returned[name] == kind}
 
 
 def problem_list() -> list[tuple[str, str, list[str]]]:
@@ -168,8 +189,9 @@ def problem_list() -> list[tuple[str, str, list[str]]]:
     found = []
     for name, make in shipped().items():
         about = inspect.getdoc(sys.modules[make.__module__]) or ""
-        parameters = inspect.signature(make).parameters.values()
-        found.append((name, about.splitlines()[0], [_parameter(p) for p in parameters]))
+        parameters = _parameters(make).items()
+        shown = [f"{key}={_text(value)}" for key, value in parameters]
+        found.append((name, about.splitlines()[0], shown))
     return found
 
 
@@ -182,7 +204,7 @@ def _check_belongs(name: MethodName, given: list[str]) -> None:
             )
 
 
-def _target(words: str, model: TabularModel) -> Policy | Method:
+def _target(words: str, model: Model) -> Policy | Method:
     from bellweight.policy import Uniform
     from bellweight.weights import Fixed
 
@@ -195,9 +217,13 @@ def _target(words: str, model: TabularModel) -> Policy | Method:
 
 
 def _value(text: str) -> Any:
-    """Return a number, a list of numbers, or the text itself."""
+    """Return a number, a list of numbers, a list of lists, a word such as none, or the text."""
+    if ";" in text:
+        return [_entries(part) for part in text.split(";") if part]
     if "," in text:
-        return [_value(part) for part in text.split(",") if part]
+        return _entries(text)
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     for kind in (int, float):
         try:
             return kind(text)
@@ -206,25 +232,48 @@ def _value(text: str) -> Any:
     return text
 
 
-def _shipped(make: Callable[..., TabularModel], parameters: dict[str, Any]) -> TabularModel:
-    known = inspect.signature(make).parameters
+def _entries(text: str) -> list[Any]:
+    return [_value(part) for part in text.split(",") if part]
+
+
+def _shipped(make: Callable[..., Model], parameters: dict[str, Any]) -> Model:
+    known = _parameters(make)
     for key in parameters:
         if key not in known:
             raise usage(f"--option {key} is unknown, expected one of {', '.join(known)}")
     return make(**parameters)
 
 
-def _parameter(parameter: inspect.Parameter) -> str:
-    default = parameter.default
-    if default is inspect.Parameter.empty:
-        return parameter.name
-    if isinstance(default, tuple | list):
-        default = ",".join(f"{item:g}" for item in default)
-    return f"{parameter.name}={default}"
+def _parameters(make: Callable[..., Model]) -> dict[str, Any]:
+    """Return the parameters of a problem with their defaults.
+
+    A network's are those of `QueueNetwork`, its data, and of `QueueNetwork.model`.
+    """
+    from bellweight.problems import QueueNetwork, queue_network
+
+    if make is queue_network:
+        data = {field.name: field.default for field in fields(QueueNetwork)}
+        return {**data, **_defaults(QueueNetwork.model)}
+    return _defaults(make)
 
 
-def _from_factory(path: Path, name: str) -> TabularModel:
-    from bellweight.models import TabularModel
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.name != "self"}
+
+
+def _text(value: Any) -> str:
+    """Return a parameter's value as it is written on the command line."""
+    if isinstance(value, tuple | list):
+        nested = any(isinstance(item, tuple | list) for item in value)
+        return (";" if nested else ",").join(map(_text, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _from_factory(path: Path, name: str) -> Model:
+    from bellweight.models import EventModel, TabularModel
 
     with _importable(path.parent):
         factory = getattr(_module(path), name, None)
@@ -234,8 +283,10 @@ def _from_factory(path: Path, name: str) -> TabularModel:
             made = factory()
         except (Exception, SystemExit) as problem:
             raise ModelError(f"{path}:{name} raised {_cause(problem, path)}") from problem
-    if not isinstance(made, TabularModel):
-        raise ModelError(f"{path}:{name} returned {type(made).__name__}, expected a TabularModel")
+    if not isinstance(made, TabularModel | EventModel):
+        raise ModelError(
+            f"{path}:{name} returned {type(made).__name__}, expected a TabularModel or EventModel"
+        )
     return made
 
 

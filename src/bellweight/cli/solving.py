@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,13 @@ from bellweight.status import BellweightWarning, Status
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
-    from bellweight.models import TabularModel
+    from bellweight.cli.parse import Model
+    from bellweight.cli.sampling import Sample
     from bellweight.solve import Result
     from bellweight.weights import Iteration, Method, Stop
 
+_TABULAR_BASIS = "poly:3"
+_EVENT_BASIS = "poly:2"
 _MORE_ITERATIONS = 100
 _NEARLY = 1e-3
 _CAN_GO_ON = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
@@ -38,21 +42,32 @@ class Limits:
 class Job:
     """Everything that a run needs."""
 
-    model: TabularModel
+    model: Model
     basis: Basis
     method: Method
     stop: Stop
     earlier: Result | None
+    sample: Sample | None = None
 
-    def run(self, seed: int, progress: Progress) -> Result:
+    def check_seed(self, seed: int) -> None:
+        """Refuse to go on with other states and other random numbers than before."""
+        if self.sample is not None and self.earlier is not None and self.earlier.seed != seed:
+            raise parse.usage(
+                f"--seed is {seed}, the saved run's is {self.earlier.seed}: repeat it, with the "
+                "run's --states and --episodes"
+            )
+
+    def run(self, seed: int, jobs: int | None, progress: Progress) -> Result:
         """Solve, telling the progress of each iteration."""
         from bellweight.solve import solve
 
-        most = self.stop.max_iterations
+        most = self.stop.max_iterations + _before(self.earlier)
         progress.tell(f"first iteration of at most {most}")
 
         def watch(record: Iteration) -> None:
             residual = "" if record.sup_norm is None else f", residual {record.sup_norm:.2g}"
+            if record.noise_ratio is not None:
+                residual = f", moments within {record.noise_ratio:.2g} standard errors"
             progress.tell(f"iteration {record.iteration + 1} of at most {most}{residual}")
 
         with warnings.catch_warnings():
@@ -62,15 +77,23 @@ class Job:
                 self.model,
                 self.basis,
                 self.method,
+                rows=None if self.sample is None else self.sample.rows,
+                simulation=None if self.sample is None else self.sample.simulation,
                 stop=self.stop,
                 seed=seed,
+                jobs=jobs,
                 progress=watch,
                 resume=self.earlier,
             )
 
 
 def job(
-    model: TabularModel, basis: str | None, words: MethodWords, limits: Limits, resume: Path | None
+    model: Model,
+    sample: Sample | None,
+    basis: str | None,
+    words: MethodWords,
+    limits: Limits,
+    resume: Path | None,
 ) -> Job:
     """Return the run that the words describe; a resumed one keeps its basis and method."""
     from bellweight.solve import Result
@@ -78,47 +101,73 @@ def job(
 
     given = {key: value for key, value in vars(limits).items() if value is not None}
     if resume is None:
-        chosen = parse.basis(basis or "poly:3"), parse.method(words, model)
-        return Job(model, *chosen, Stop(**given), None)
+        usual = _TABULAR_BASIS if sample is None else _EVENT_BASIS
+        chosen = parse.basis(basis or usual), parse.method(words, model)
+        return Job(model, *chosen, Stop(**given), None, sample)
     named = [parse.flag(key) for key in words.given()]
     named += ["--method"] if words.method is not None else []
     named += ["--basis"] if basis is not None else []
     if named:
         raise parse.usage(f"--resume keeps the saved basis and method: leave out {named[0]}")
     earlier = Result.load(resume, model=model)
-    most = len(earlier.history) + _MORE_ITERATIONS
-    before = replace(earlier.stop, max_iterations=most, max_seconds=None)
-    return Job(model, earlier.basis, earlier.method, replace(before, **given), earlier)
+    most = limits.max_iterations
+    if most is None:
+        most = len(earlier.history) + _MORE_ITERATIONS
+    if most > 0:
+        # On the command line the limit counts all iterations, in the library those of one run.
+        given["max_iterations"] = max(1, most - _before(earlier))
+    before = replace(earlier.stop, max_seconds=None)
+    return Job(model, earlier.basis, earlier.method, replace(before, **given), earlier, sample)
 
 
-def command(source: str, options: list[str], save: Path | None) -> str | None:
-    """Return the command that goes on with a saved result."""
+def _before(earlier: Result | None) -> int:
+    """Return how many iterations a resumed run begins with; the last one is done again."""
+    return 0 if earlier is None else len(earlier.history) - 1
+
+
+def command(
+    source: str, options: list[str], save: Path | None, further: Sequence[object] = ()
+) -> str | None:
+    """Return the command that goes on with a saved result; `further` are words to repeat."""
     if save is None:
         return None
     words = ["bellweight", "solve", source]
     words += [word for option in options for word in ("--option", option)]
+    words += map(str, further)
     words += ["--resume", str(save), "--save", str(save)]
     return shlex.join(words)
 
 
-def text(result: Result, model: TabularModel, save: Path | None, again: str | None) -> str:
+def text(result: Result, job: Job, save: Path | None, again: str | None) -> str:
     """Return what to print about a result, in the words of the command line."""
+    lines = [line for line in str(result).splitlines() if not line.startswith("next ")]
+    lines += [_policy_line(result, job)] if job.sample is None else job.sample.lines()
+    if save is not None:
+        lines.append(f"saved       {save}")
+    lines.append(f"next        {_advice(result, again, save)}")
+    return "\n".join(lines)
+
+
+def document(result: Result, job: Job, source: str) -> dict[str, Any]:
+    """Return the result as JSON."""
+    from bellweight.report.document import result_document
+
+    sampled = {} if job.sample is None else {"sample": job.sample.facts}
+    return {"source": source, **result_document(result, job.model), **sampled}
+
+
+def _policy_line(result: Result, job: Job) -> str:
     from bellweight.report.document import action_counts
 
     counts = [
         f"{one_line(name)} in {count:,} state{'s' if count > 1 else ''}"
-        for name, count in action_counts(result, model).items()
+        for name, count in action_counts(result, job.model).items()
     ]
     shown = counts[:6] + ([f"and {len(counts) - 6} more"] if len(counts) > 6 else [])
-    lines = [line for line in str(result).splitlines() if not line.startswith("next ")]
-    lines.append(f"policy      {', '.join(shown)}")
-    if save is not None:
-        lines.append(f"saved       {save}")
-    lines.append(f"next        {_advice(result, again)}")
-    return "\n".join(lines)
+    return f"policy      {', '.join(shown)}"
 
 
-def _advice(result: Result, again: str | None) -> str:
+def _advice(result: Result, again: str | None, save: Path | None) -> str:
     """Return what to try next."""
     if result.status in _CAN_GO_ON:
         return again or "give --save FILE.npz, then --resume FILE.npz goes on from there"
@@ -127,13 +176,9 @@ def _advice(result: Result, again: str | None) -> str:
     if not result.status.is_success:
         return result.status.remedy
     cost, bound = result.cost, result.lower_bound
-    if cost is not None and bound is not None and cost - bound <= _NEARLY * abs(cost):
+    if cost is None:
+        saved = "give --save FILE.npz; then " if save is None else ""
+        return f"{saved}bellweight evaluate {save or 'FILE.npz'} tells what the policy costs"
+    if bound is not None and cost - bound <= _NEARLY * abs(cost):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer --basis may tighten the bound; bellweight evaluate simulates a saved result"
-
-
-def document(result: Result, model: TabularModel, source: str) -> dict[str, Any]:
-    """Return the result as JSON."""
-    from bellweight.report.document import result_document
-
-    return {"source": source, **result_document(result, model)}

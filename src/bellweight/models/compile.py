@@ -12,18 +12,21 @@ event)`, `move(state, event)`.
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import importlib.util
 import inspect
 import math
 import os
+import symtable
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import numba
@@ -33,8 +36,11 @@ from bellweight import files
 from bellweight.status import ModelError
 
 _MODULES = {"numpy": np, "math": math}
+_WITHOUT_ANSWER = ("move", "initial")
 _MARK = "# ---- below this line"
-_STREAMS = "from bellweight.streams import absorb, compiled, draw, episode_key, inlined, mix"
+_STREAMS = (
+    "from bellweight.streams import absorb, bounded, compiled, draw, episode_key, inlined, mix"
+)
 # Called from plain Python, compiled functions return 64 bits as an int: turned back at once.
 _SLOW_STREAMS = """from bellweight import streams
 def absorb(h, number): return np.uint64(streams.absorb(h, number))
@@ -45,15 +51,29 @@ draw = streams.draw"""
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one compiled model; hashable, and all that another process needs."""
+    """The text of one compiled model; hashable, and all that another process needs.
+
+    `own` is the part that the user wrote: it stays the same when Bellweight or Numba changes.
+    """
 
     text: str
+    own: str
     compiled: bool = True
 
     @property
     def key(self) -> str:
         """A name for the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:24]
+
+    @property
+    def path(self) -> Path:
+        """Where the text is kept."""
+        return cache_folder() / f"model_{self.key}.py"
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether this very text was found fit to be compiled before."""
+        return self.path.exists() and self.path.read_text() == self.text
 
     def load(self) -> ModuleType:
         """Return the module, compiled now or found compiled."""
@@ -103,6 +123,7 @@ def model_source(
     header = [
         "import math",
         "import numpy as np",
+        "inf, nan = np.inf, np.nan",
         _STREAMS if compiled else _SLOW_STREAMS,
         *(f"{name} = {_literal(value, name)}" for name, value in constants.items()),
     ]
@@ -112,10 +133,12 @@ def model_source(
     header.append(
         f"# numba {numba.__version__}, streams {hashlib.sha256(streams).hexdigest()[:12]}"
     )
-    text = "\n".join([*header, "", *writer.parts, *lines, "", loops])
-    return Source(
-        text if compiled else text.replace("@compiled\n", "").replace("@inlined\n", ""), compiled
-    )
+    own = "\n".join([*writer.parts, *lines])
+    text = "\n".join([*header, "", own, "", loops])
+    if not compiled:
+        for decorator in ("@bounded\n", "@compiled\n", "@inlined\n"):
+            text = text.replace(decorator, "")
+    return Source(text, own, compiled)
 
 
 def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ...]) -> list[str]:
@@ -134,16 +157,54 @@ def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ..
 
 def check_compiles(function: Callable[..., Any], role: str, example: tuple[Any, ...]) -> None:
     """Compile one user function alone, so that an error names the user's own file and line."""
+    code = function.__code__
+    place = f"{Path(code.co_filename).name}, line"
     try:
-        numba.njit(function).compile(tuple(map(numba.typeof, example)))
+        alone = _jitted(function)
+        alone.compile(tuple(map(numba.typeof, example)))
     except numba.core.errors.NumbaError as problem:
-        code = function.__code__
-        place = f"{Path(code.co_filename).name}, line {_line(problem, code.co_firstlineno)}"
+        line = _line(problem, code.co_firstlineno)
         reason = " ".join(str(problem.msg if hasattr(problem, "msg") else problem).split())
         raise ModelError(
-            f"{role} function {function.__name__!r} cannot be compiled ({place}): {reason[:300]}: "
-            "use numbers, arrays and plain loops, or pass compiled=False for the slow path"
+            f"{role} function {function.__name__!r} cannot be compiled ({place} {line}): "
+            f"{reason[:300]}: use numbers, arrays and plain loops, or pass compiled=False for the "
+            "slow path"
         ) from None
+    returned = alone.nopython_signatures[0].return_type
+    is_number = isinstance(returned, numba.types.Number | numba.types.Boolean)
+    if role not in _WITHOUT_ANSWER and not is_number:
+        raise ModelError(
+            f"{role} function {function.__name__!r} ({place} {code.co_firstlineno}) returns "
+            f"{returned}, expected a number in every case"
+        )
+
+
+@contextmanager
+def naming(state: Any) -> Iterator[None]:
+    """Name the state where a user's function fails inside a loop that keeps `state` up to date."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as problem:
+        raise ModelError(
+            f"in state {np.asarray(state).tolist()}: a function of the model or the policy fails "
+            f"({type(problem).__name__}: {problem}): correct it there"
+        ) from None
+
+
+def _jitted(function: Any) -> Any:
+    """Compile a function together with the plain functions that it calls."""
+
+    def ready(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return tuple(map(ready, value))
+        return _jitted(value) if isinstance(value, FunctionType) else value
+
+    known = dict(function.__globals__)
+    for name in set(_outer_names(_definition(function, "model"))) & known.keys():
+        known[name] = ready(known[name])
+    cells = tuple(CellType(ready(cell.cell_contents)) for cell in function.__closure__ or ())
+    copy = FunctionType(function.__code__, known, function.__name__, None, cells or None)
+    return numba.njit(copy)
 
 
 def _line(problem: Exception, otherwise: int) -> int:
@@ -156,24 +217,33 @@ class _Writer:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
+        self._open: list[FunctionType] = []
 
     def function(self, function: Any, role: str) -> str:
         """Write a function under a name of its own and return that name."""
+        if function in self._open:
+            raise ModelError(f"{role} function {function.__name__!r} calls itself: use a loop")
+        self._open.append(function)
         tree = _definition(function, role)
-        tree = _Rename(self._references(function, role)).visit(tree)
+        tree = _Rename(self._references(function, tree, role)).visit(tree)
         tree.name = f"{role}_{function.__name__}_{_digest(ast.dump(tree))}"
         text = ast.unparse(ast.fix_missing_locations(tree))
-        return self._add(tree.name, f"@compiled\n{text}\n")
+        self._open.pop()
+        return self._add(tree.name, f"@bounded\n{text}\n")
 
-    def _references(self, function: FunctionType, role: str) -> dict[str, str]:
-        found = inspect.getclosurevars(function)
-        if found.unbound - {"np", "math"}:
-            attributes = set(function.__code__.co_names)
-            missing = sorted(name for name in found.unbound if name not in attributes)
-            if missing:
-                raise ModelError(f"{role} function uses {missing[0]!r}, which is not defined")
+    def _references(
+        self, function: FunctionType, tree: ast.FunctionDef, role: str
+    ) -> dict[str, str]:
         renamed = {}
-        for name, value in {**found.globals, **found.nonlocals}.items():
+        for name in _outer_names(tree):
+            try:
+                value = _value_of(name, function)
+            except LookupError:
+                raise ModelError(
+                    f"{role} function {function.__name__!r} uses {name!r}, which is not defined"
+                ) from None
+            if value is vars(builtins).get(name, ...):
+                continue
             if isinstance(value, ModuleType):
                 known = [short for short, module in _MODULES.items() if module is value]
                 if not known:
@@ -197,6 +267,33 @@ class _Writer:
         return name
 
 
+def _outer_names(tree: ast.FunctionDef) -> list[str]:
+    """Return the names that a function takes from outside itself, inner scopes included."""
+    scopes = symtable.symtable(
+        ast.unparse(ast.fix_missing_locations(tree)), "<model>", "exec"
+    ).get_children()
+    names: set[str] = set()
+    while scopes:
+        scope = scopes.pop()
+        names |= {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
+        scopes += scope.get_children()
+    return sorted(names)
+
+
+def _value_of(name: str, function: FunctionType) -> Any:
+    """Return what a name means inside a function, or raise LookupError."""
+    if name in function.__code__.co_freevars:
+        assert function.__closure__ is not None
+        cell = function.__closure__[function.__code__.co_freevars.index(name)]
+        try:
+            return cell.cell_contents
+        except ValueError:
+            raise LookupError(name) from None
+    if name in function.__globals__:
+        return function.__globals__[name]
+    return vars(builtins)[name]
+
+
 class _Rename(ast.NodeTransformer):
     """Renames the names that a function refers to outside itself."""
 
@@ -205,6 +302,22 @@ class _Rename(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.Name(self._names.get(node.id, node.id), node.ctx)
+
+
+class _WithoutAnnotations(ast.NodeTransformer):
+    """Drops annotations, which the compiled text has no use for."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.returns = None
+        self.generic_visit(node)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        given = node.value
+        return ast.Assign([node.target], given) if given is not None else ast.Pass()
 
 
 def _digest(text: str) -> str:
@@ -223,10 +336,8 @@ def _definition(function: FunctionType, role: str) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise ModelError(f"{role} function {function.__name__!r} is not written with def")
     tree.decorator_list = []
-    tree.returns = None
-    for argument in tree.args.args:
-        argument.annotation = None
-    return tree
+    plain: ast.FunctionDef = _WithoutAnnotations().visit(tree)
+    return plain
 
 
 def _literal(value: Any, name: str) -> str:
@@ -246,8 +357,8 @@ def _literal(value: Any, name: str) -> str:
 
 
 def _from_file(source: Source) -> ModuleType:
-    path = cache_folder() / f"model_{source.key}.py"
-    if not path.exists() or path.read_text() != source.text:
+    path = source.path
+    if not source.is_cached:
         files.write_whole(path, lambda stream: _write(stream, source.text))
     name = f"bellweight_model_{source.key}"
     spec = importlib.util.spec_from_file_location(name, path)

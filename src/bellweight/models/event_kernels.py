@@ -7,9 +7,14 @@ two the same function is constant + linear' x + x' quadratic x, for which differ
 curve[e] is jump' quadratic jump of event e. A table of states is passed as `(slots, states,
 numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A).
 
-When moves are jumps and probabilities a table (`IS_PLAIN`), greedy actions look only at the events
-whose chance depends on the action. When, besides, the actions are all combinations of independent
-choices, such as one for each server (`N_GROUPS` > 0), every choice is made by itself.
+When the chances of events do not depend on the state (`IS_TABLE`) and moves not on the action,
+greedy actions look only at the events whose chance depends on the action. When, besides, the
+actions are all combinations of independent choices, such as one for each server (`N_GROUPS` > 0),
+every choice is made by itself. Moves that are jumps (`HAS_JUMPS`) are cheapest.
+
+A fault is a code, to which FAULTS * (action + 1) is added where the action is known; a loop that
+stops with one leaves the state in `fault_state`, which is up to date even when a user's function
+raises.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,empty-body"
@@ -20,7 +25,7 @@ import numpy as np
 from bellweight.streams import absorb, compiled, draw, episode_key, inlined, mix
 
 DIMENSION, N_ACTIONS, N_EVENTS, N_DRAWS = 1, 1, 1, 1
-SHARED_MOVES, IS_PLAIN, COST_BY_ACTION = True, False, True
+SHARED_MOVES, IS_TABLE, HAS_JUMPS, COST_BY_ACTION = True, False, False, True
 UPPER = np.zeros(1, dtype=np.int64)
 # Jumps: event e changes coordinate JUMP_AT[e, k] by JUMP_BY[e, k], k < JUMP_COUNT[e].
 JUMP_AT = JUMP_BY = np.zeros((1, 1), dtype=np.int64)
@@ -51,24 +56,26 @@ def user_rule(state, parameters): ...
 # ---- below this line: copied into every compiled model ----
 UNIFORM, GREEDY, RULE = 0, 1, 2
 FINE, BAD_PROBABILITY, NEGATIVE_STATE, BAD_COST, BAD_ACTION, NO_ACTION = 0, 1, 2, 3, 4, 5
+FAULTS = 8
 TIE = 1e-12
+SAME_MASS = 1e-9
 SLACK = 1e-9
 
 
-@compiled
+@inlined
 def move_to(state, action, event, successor):
     """Write the state after an event; an event that would leave the bounds does not happen."""
     for i in range(DIMENSION):
         successor[i] = state[i]
     user_move(successor, action, event)
+    lowest, beyond = np.int64(0), False
     for i in range(DIMENSION):
-        if successor[i] < 0:
-            return NEGATIVE_STATE
-        if 0 <= UPPER[i] < successor[i]:
-            for j in range(DIMENSION):
-                successor[j] = state[j]
-            return FINE
-    return FINE
+        lowest = min(lowest, successor[i])
+        beyond |= 0 <= UPPER[i] < successor[i]
+    if beyond:
+        for i in range(DIMENSION):
+            successor[i] = state[i]
+    return NEGATIVE_STATE if lowest < 0 else FINE
 
 
 @compiled
@@ -105,21 +112,25 @@ def value_at(state, prefix, letter, coef, constant, linear, quadratic, is_quadra
     return total
 
 
+@inlined
+def quadratic_change(state, successor, quadratic, slope):
+    """Return the change of a quadratic function: few coordinates change in a typical event."""
+    change = 0.0
+    for i in range(DIMENSION):
+        step = successor[i] - state[i]
+        if step != 0:
+            s = slope[i]
+            for j in range(DIMENSION):
+                s += quadratic[i, j] * (successor[j] - state[j])
+            change += s * step
+    return change
+
+
 @compiled
 def value_change(state, successor, prefix, letter, coef, quadratic, is_quadratic, here, slope, phi):
     """Return the value of the successor minus the value of the state."""
     if is_quadratic:
-        change = 0.0
-        for i in range(DIMENSION):
-            step = successor[i] - state[i]
-            if step != 0:
-                s = slope[i]
-                for j in range(DIMENSION):
-                    other = successor[j] - state[j]
-                    if other != 0:
-                        s += quadratic[i, j] * other
-                change += s * step
-        return change
+        return quadratic_change(state, successor, quadratic, slope)
     fill_features(successor, prefix, letter, phi)
     total = 0.0
     for k in range(len(coef)):
@@ -190,28 +201,41 @@ def fill_quality(
             total = 0.0
             for event in range(N_EVENTS):
                 p = user_probability(state, action, event)
-                if p != 0.0:
+                if not p >= 0.0:
+                    return BAD_PROBABILITY + FAULTS * (action + 1), here
+                if p > 0.0:
                     total += p * change[event]
             if np.isnan(total):
-                return NEGATIVE_STATE, here
-            quality[action] = user_cost(state, action) + discount * total
+                return NEGATIVE_STATE + FAULTS * (action + 1), here
+            cost = user_cost(state, action)
+            if not abs(cost) < np.inf:
+                return BAD_COST + FAULTS * (action + 1), here
+            quality[action] = cost + discount * total
     return FINE, here
 
 
 @inlined
-def fill_plain_changes(state, constant, linear, quadratic, curve, slope, change):
-    """Write the changes of value by the varying events; return the value at the state."""
+def fill_plain_changes(state, constant, linear, quadratic, curve, slope, successor, change):
+    """Write the changes of value by the varying events; return the value here.
+
+    NaN when an event leads nowhere, which matters only if an admissible action allows it.
+    """
     here = quadratic_value_at(state, constant, linear, quadratic, slope)
     for v in range(len(VARYING)):
         event = VARYING[v]
-        gain, happens = curve[event], True
-        for k in range(JUMP_COUNT[event]):
-            i, by = JUMP_AT[event, k], JUMP_BY[event, k]
-            after = state[i] + by
-            if after < 0 or 0 <= UPPER[i] < after:
-                happens = False
-            gain += slope[i] * by
-        change[event] = gain if happens else 0.0
+        if HAS_JUMPS:
+            gain, happens = curve[event], True
+            for k in range(JUMP_COUNT[event]):
+                i, by = JUMP_AT[event, k], JUMP_BY[event, k]
+                after = state[i] + by
+                if after < 0 or 0 <= UPPER[i] < after:
+                    happens = False
+                gain += slope[i] * by
+            change[event] = gain if happens else 0.0
+        elif move_to(state, 0, event, successor) == FINE:
+            change[event] = quadratic_change(state, successor, quadratic, slope)
+        else:
+            return np.nan
     return here
 
 
@@ -237,9 +261,9 @@ def combined_choice(here, change):
     return COMBINED[place]
 
 
-@inlined
+@compiled
 def fill_plain_quality(state, discount, change, quality):
-    """Write the part of the quality that depends on the action."""
+    """Write the part of the quality that depends on the action; return a fault."""
     for action in range(N_ACTIONS):
         quality[action] = 0.0
     for v in range(len(VARYING)):
@@ -247,10 +271,14 @@ def fill_plain_quality(state, discount, change, quality):
         for action in range(N_ACTIONS):
             quality[action] += VARYING_CHANCE[v, action] * gain
     for action in range(N_ACTIONS):
-        if COST_BY_ACTION:
-            quality[action] += user_cost(state, action)
         if not user_admissible(state, action):
             quality[action] = np.inf
+        elif COST_BY_ACTION:
+            cost = user_cost(state, action)
+            if not abs(cost) < np.inf:
+                return BAD_COST + FAULTS * (action + 1)
+            quality[action] += cost
+    return FINE
 
 
 @compiled
@@ -296,20 +324,24 @@ def greedy_action(
     tie_slots, tie_states, tie_mass, slope, phi, successor, change, quality,
 ):  # fmt: skip
     """Return the greedy action, or minus a fault; ties go to dual mass, then the lowest action."""
-    if IS_PLAIN and is_quadratic:
-        here = fill_plain_changes(state, constant, linear, quadratic, curve, slope, change)
+    here = np.nan
+    if IS_TABLE and SHARED_MOVES and is_quadratic:
+        here = fill_plain_changes(
+            state, constant, linear, quadratic, curve, slope, successor, change
+        )
+    if not np.isnan(here):
         if N_GROUPS > 0:
             combined = combined_choice(here, change)
             if combined >= 0:
                 return combined
-        fill_plain_quality(state, discount, change, quality)
+        fault = fill_plain_quality(state, discount, change, quality)
     else:
         fault, here = fill_quality(
             state, discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic,
             slope, phi, successor, change, quality,
         )  # fmt: skip
-        if fault != FINE:
-            return -fault
+    if fault != FINE:
+        return -fault
     best, lowest, second = -1, np.inf, np.inf
     for action in range(N_ACTIONS):
         q = quality[action]
@@ -325,17 +357,21 @@ def greedy_action(
     if second > edge:
         return best
     row = find(state, tie_slots, tie_states) if len(tie_states) > 0 else -1
-    best, most = -1, -1.0
+    most = 0.0
+    if row >= 0:
+        for action in range(N_ACTIONS):
+            if quality[action] <= edge:
+                most = max(most, tie_mass[row, action])
+    # Equal masses differ by rounding; among them the lowest action is taken.
     for action in range(N_ACTIONS):
         if quality[action] <= edge:
             mass = tie_mass[row, action] if row >= 0 else 0.0
-            if mass > most:
-                most = mass
-                best = action
+            if mass >= most * (1.0 - SAME_MASS):
+                return action
     return best
 
 
-@inlined
+@compiled
 def uniform_action(state, u):
     count = 0
     for action in range(N_ACTIONS):
@@ -388,12 +424,18 @@ def choose(
 def advance(state, action, u, successor):
     """Move to the next state; return a fault."""
     total = 0.0
-    if IS_PLAIN:
+    if IS_TABLE:
         # The table was checked when the model was made.
         for k in range(EVENT_COUNT[action]):
             total += CHANCE[action, k]
             if u < total:
                 event = EVENT[action, k]
+                if not HAS_JUMPS:
+                    fault = move_to(state, action, event, successor)
+                    if fault == FINE:
+                        for i in range(DIMENSION):
+                            state[i] = successor[i]
+                    return fault
                 for j in range(JUMP_COUNT[event]):
                     i = JUMP_AT[event, j]
                     after = state[i] + JUMP_BY[event, j]
@@ -420,6 +462,16 @@ def advance(state, action, u, successor):
         for i in range(DIMENSION):
             state[i] = successor[i]
     return FINE
+
+
+@compiled
+def blame(fault, action, state, parameters):
+    """Return the code of a fault and the action that it belongs to, -1 if none."""
+    if fault >= FAULTS:
+        return fault % FAULTS, fault // FAULTS - 1
+    if fault == BAD_ACTION:
+        return fault, int(user_rule(state, parameters))
+    return fault, action
 
 
 @compiled
@@ -451,7 +503,7 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
     is_random = kind == UNIFORM or len(dual_states) > 0
     basis_prefix, basis_letter = basis
     n_basis = sums.shape[1]
-    state = np.zeros(DIMENSION, dtype=np.int64)
+    state = fault_state
     successor = np.zeros(DIMENSION, dtype=np.int64)
     u = np.zeros(N_DRAWS)
     slope = np.zeros(DIMENSION)
@@ -492,9 +544,7 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
             factor *= discount
             fault = advance(state, action, draw(event_key, step), successor)
         if fault != FINE:
-            for i in range(DIMENSION):
-                fault_state[i] = state[i]
-            return fault, action
+            return blame(fault, action, state, parameters)
         costs[n] = total
         hits[n] = hit
     return FINE, 0
@@ -508,7 +558,7 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
     tie_slots, tie_states, tie_mass = ties
     dual_slots, dual_states, dual_numbers = dual
     is_random = kind == UNIFORM or len(dual_states) > 0
-    state = np.zeros(DIMENSION, dtype=np.int64)
+    state = fault_state
     successor = np.zeros(DIMENSION, dtype=np.int64)
     u = np.zeros(N_DRAWS)
     slope = np.zeros(DIMENSION)
@@ -535,9 +585,7 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
             if action >= 0:
                 fault = advance(state, action, draw(event_key, step), successor)
         if fault != FINE:
-            for i in range(DIMENSION):
-                fault_state[i] = state[i]
-            return fault, action
+            return blame(fault, action, state, parameters)
         for i in range(DIMENSION):
             states[episode - first, i] = state[i]
     return FINE, 0
@@ -545,7 +593,7 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
 
 @compiled
 def act(state, u, discount, policy):
-    """Return the policy's action in one state, or minus a fault."""
+    """Return a fault and the policy's action in one state."""
     kind, value, ties, dual, parameters = policy
     prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
     tie_slots, tie_states, tie_mass = ties
@@ -560,7 +608,9 @@ def act(state, u, discount, policy):
         is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
         dual_numbers, slope, phi, successor, change, quality,
     )  # fmt: skip
-    return action
+    if action < 0:
+        return blame(-action, -1, state, parameters)
+    return FINE, action
 
 
 @compiled
@@ -572,23 +622,25 @@ def slacks(states, discount, value, slack, fault_state):
     phi = np.zeros(max(len(coef), 1))
     successor = np.zeros(DIMENSION, dtype=np.int64)
     for n in range(len(states)):
+        for i in range(DIMENSION):
+            fault_state[i] = states[n, i]
         fault, here = fill_quality(
             states[n], discount, prefix, letter, coef, constant, linear, quadratic, is_quadratic,
             slope, phi, successor, change, slack[n],
         )  # fmt: skip
         if fault != FINE:
-            for i in range(DIMENSION):
-                fault_state[i] = states[n, i]
-            return fault
+            return fault % FAULTS, fault // FAULTS - 1
         for action in range(N_ACTIONS):
             slack[n, action] -= (1.0 - discount) * here
-    return FINE
+    return FINE, 0
 
 
 @compiled
 def expand(states, actions, cost, probability, successors, fault_state):
     """Write cost (n,), event probabilities (n, E) and successors (n, E, d) of pairs."""
     for n in range(len(states)):
+        for i in range(DIMENSION):
+            fault_state[i] = states[n, i]
         fault = FINE
         total = 0.0
         cost[n] = user_cost(states[n], actions[n])
@@ -601,13 +653,14 @@ def expand(states, actions, cost, probability, successors, fault_state):
             total += p
             probability[n, event] = p
             moved = move_to(states[n], actions[n], event, successors[n, event])
-            if moved != FINE and p > 0.0:
-                fault = moved
+            if moved != FINE:
+                if p > 0.0:
+                    fault = moved
+                for i in range(DIMENSION):
+                    successors[n, event, i] = states[n, i]
         if not total <= 1.0 + SLACK:
             fault = BAD_PROBABILITY
         if fault != FINE:
-            for i in range(DIMENSION):
-                fault_state[i] = states[n, i]
             return fault, actions[n]
     return FINE, 0
 
@@ -624,6 +677,8 @@ def bellman_rows(states, actions, discount, prefix, letter, rows, cost, fault_st
     reached = np.zeros(N_EVENTS, dtype=np.bool_)
     successor = np.zeros(DIMENSION, dtype=np.int64)
     for n in range(len(states)):
+        for i in range(DIMENSION):
+            fault_state[i] = states[n, i]
         fault, total = FINE, 0.0
         fresh = n == 0 or not SHARED_MOVES
         if not fresh:
@@ -655,16 +710,16 @@ def bellman_rows(states, actions, discount, prefix, letter, rows, cost, fault_st
         if not total <= 1.0 + SLACK:
             fault = BAD_PROBABILITY
         if fault != FINE:
-            for i in range(DIMENSION):
-                fault_state[i] = states[n, i]
             return fault, actions[n]
     return FINE, 0
 
 
 @compiled
-def allowed(states, mask):
+def allowed(states, mask, fault_state):
     """Write which actions are admissible in each state (n, A)."""
     for n in range(len(states)):
+        for i in range(DIMENSION):
+            fault_state[i] = states[n, i]
         for action in range(N_ACTIONS):
             mask[n, action] = user_admissible(states[n], action)
 

@@ -8,11 +8,12 @@ arguments it depends on, in place of a transition matrix:
     move(state, action, event)           changes `state` in place
     admissible(state, action)            whether an action may be taken (default: always)
 
-The functions are compiled with Numba together with the loops of simulation and row generation. Two
-of them may be given as data, which is shorter and several times faster: `probability` as a table
-(actions, events), and `move` as jumps (events, coordinates) that are added to the state. A jump
-that would make a coordinate negative does not happen, and no event that would take a coordinate
-above its upper bound happens.
+The functions are compiled with Numba together with the loops of simulation and row generation.
+Greedy simulation is several times faster when `probability` does not depend on the state, and
+`move` not on the action. Both may also be given as data: `probability` as a table (actions,
+events), and `move` as jumps (events, coordinates) that are added to the state. A jump that would
+make a coordinate negative does not happen, and no event that would take a coordinate above its
+upper bound happens.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class EventModel:
         put(self, "upper", self._checked_upper())
         if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
             raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
-        if not callable(self.probability):
+        if self._probability_is_table():
             put(self, "probability", self._checked_table())
         if not callable(self.move):
             put(self, "move", self._checked_jumps())
@@ -95,8 +96,7 @@ class EventModel:
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
         _ = self.source
-        if self.compiled:
-            self._check_compiled()
+        self._check_compiles(self.source, self._functions(None))
         self._check_start()
 
     @property
@@ -126,7 +126,9 @@ class EventModel:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything that decides an answer."""
-        return hashlib.sha256(f"{self.source.text}{self.discount!r}".encode()).hexdigest()
+        sizes = (self.dimension, self.n_actions, self.n_events, self.initial_draws)
+        numbers = f"{sizes}{self.upper.tolist()}{self.discount!r}"
+        return hashlib.sha256(f"{self.source.own}{numbers}".encode()).hexdigest()
 
     def source_with(self, rule: Callable[..., int] | None) -> Source:
         """Return the text of the model together with a decision rule of the user's."""
@@ -147,6 +149,12 @@ class EventModel:
             },
             compiled=self.compiled,
         )
+
+    def rule_source(self, rule: Callable[..., int]) -> Source:
+        """Return the text of the model with a decision rule, or say why it does not compile."""
+        source = self.source_with(rule)
+        self._check_compiles(source, {"rule": rule})
+        return source
 
     def _functions(self, rule: Callable[..., int] | None) -> dict[str, Any]:
         """Return the function of each role; data take the form of functions too."""
@@ -172,15 +180,16 @@ class EventModel:
         }
 
     def _plain_data(self) -> dict[str, Any]:
-        """Return jumps and chances in the sparse layout of the loops, if both are data."""
-        plain = not callable(self.probability) and not callable(self.move)
-        jumps = self.move if plain else np.zeros((1, 1), dtype=np.int64)
-        table = self.probability if plain else np.zeros((1, 1))
+        """Return jumps and chances in the sparse layout of the loops, where they are data."""
+        is_table = not callable(self.probability)
+        jumps = np.zeros((1, 1), dtype=np.int64) if self.jumps is None else self.jumps
+        table = self.probability if is_table else np.zeros((1, 1))
         jump_count, jump_at, jump_by = _sparse_lists(jumps)
         event_count, event, chance = _sparse_lists(table)
         varying = np.flatnonzero(np.ptp(table, axis=0) > 0.0)
         return {
-            "IS_PLAIN": plain,
+            "IS_TABLE": is_table,
+            "HAS_JUMPS": self.jumps is not None,
             "JUMP_COUNT": jump_count,
             "JUMP_AT": jump_at,
             "JUMP_BY": jump_by,
@@ -189,7 +198,7 @@ class EventModel:
             "CHANCE": chance,
             "VARYING": varying,
             "VARYING_CHANCE": np.ascontiguousarray(table.T[varying]),
-            **_independent_choices(table, varying, usable=plain and self._choices_are_free()),
+            **_independent_choices(table, varying, usable=is_table and self._choices_are_free()),
         }
 
     @property
@@ -204,7 +213,10 @@ class EventModel:
             raw = raw[None, :]
         if raw.ndim != 2 or raw.shape[1] != self.dimension or len(raw) == 0:
             raise ModelError(f"{name} has shape {raw.shape}, expected (n, {self.dimension})")
-        whole = np.ascontiguousarray(raw, dtype=np.int64)
+        if raw.dtype.kind not in "biuf":
+            raise ModelError(f"{name} holds entries of type {raw.dtype}, expected whole numbers")
+        with np.errstate(invalid="ignore"):  # NaN and infinity differ from what they become
+            whole = np.ascontiguousarray(raw, dtype=np.int64)
         wrong = checks.first_index(
             (whole != raw) | (whole < 0) | ((self.upper >= 0) & (whole > self.upper))
         )
@@ -217,22 +229,14 @@ class EventModel:
 
     def fault(self, code: int, state: Any, action: int) -> ModelError:
         """Return the error for a fault that a compiled loop met."""
-        k = self.kernels
-        text = {
-            k.BAD_PROBABILITY: "the event probabilities are negative, NaN or sum to more than 1",
-            k.NEGATIVE_STATE: "an event leads to a negative state",
-            k.BAD_COST: "the cost is not finite",
-            k.BAD_ACTION: "the policy's action is not admissible",
-            k.NO_ACTION: "no action is admissible",
-        }[code]
-        named = f", action {action} ({self.label(action)})" if 0 <= action < self.n_actions else ""
-        remedy = "change the policy" if code == k.BAD_ACTION else "correct the model there"
-        return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
+        return fault_error(self.kernels, self.actions, code, state, action)
 
     def admissible_mask(self, states: IntArray) -> checks.BoolArray:
         """Return which actions are admissible in which states, (n, A)."""
         mask = np.zeros((len(states), self.n_actions), dtype=np.bool_)
-        self.kernels.allowed(states, mask)
+        where = np.zeros(self.dimension, dtype=np.int64)
+        with compile.naming(where):
+            self.kernels.allowed(states, mask, where)
         empty = checks.first_index(np.asarray(~mask.any(axis=1)))
         if empty is not None:
             raise self.fault(self.kernels.NO_ACTION, states[empty[0]], -1)
@@ -246,7 +250,10 @@ class EventModel:
         cost, probability = np.zeros(n), np.zeros((n, self.n_events))
         successors = np.zeros((n, self.n_events, self.dimension), dtype=np.int64)
         where = np.zeros(self.dimension, dtype=np.int64)
-        code, action = self.kernels.expand(states, actions, cost, probability, successors, where)
+        with compile.naming(where):
+            code, action = self.kernels.expand(
+                states, actions, cost, probability, successors, where
+            )
         if code:
             raise self.fault(code, where, action)
         return cost, probability, successors
@@ -255,7 +262,9 @@ class EventModel:
         """Return the first states of episodes first, ..., last - 1."""
         states = np.zeros((last - first, self.dimension), dtype=np.int64)
         where = np.zeros(self.dimension, dtype=np.int64)
-        if self.kernels.initial_states(first, last, key, states, where):
+        with compile.naming(where):
+            outside = self.kernels.initial_states(first, last, key, states, where)
+        if outside:
             raise ModelError(f"initial gives the state {where.tolist()}, outside the state space")
         return states
 
@@ -322,19 +331,21 @@ class EventModel:
         return mass.ravel()
 
     def _checked_upper(self) -> IntArray:
-        given = [None] * self.dimension if self.upper is None else list(np.atleast_1d(self.upper))
+        given: list[Any] = [None] if self.upper is None else list(np.atleast_1d(self.upper))
         given = given * self.dimension if len(given) == 1 else given
         if len(given) != self.dimension:
             raise ModelError(f"upper has {len(given)} entries, expected {self.dimension}")
-        bounds = [-1 if b is None or (b == np.inf) else b for b in given]
-        wrong = [b for b in bounds if int(b) != b or b < -1]
+        bounds = [np.inf if bound is None else bound for bound in given]
+        wrong = [bound for bound in bounds if not (bound >= 0 and bound == np.floor(bound))]
         if wrong:
             raise ModelError(f"upper contains {wrong[0]}, expected whole numbers of at least 0")
-        return np.array(bounds, dtype=np.int64)
+        return np.array([-1 if bound == np.inf else bound for bound in bounds], dtype=np.int64)
 
     def _checked_initial(self) -> Any:
         start = (0,) * self.dimension if self.initial is None else self.initial
-        if isinstance(start, PointMass | Geometric):
+        if isinstance(start, PointMass):
+            start = start.state
+        if isinstance(start, Geometric):
             return start
         if callable(start):
             compile.arguments_of(start, "initial", _ARGUMENTS["initial"])
@@ -342,13 +353,13 @@ class EventModel:
         state = self.check_states(start, "initial")[0]
         return PointMass(tuple(int(x) for x in state))
 
-    def _check_compiled(self) -> None:
-        state = np.zeros(self.dimension, dtype=np.int64)
-        examples = {"state": state, "action": 0, "event": 0, "u": np.zeros(1)}
-        known = compile.cache_folder() / f"model_{self.source.key}.py"
-        if known.exists():
+    def _check_compiles(self, source: Source, functions: dict[str, Any]) -> None:
+        """Compile the user's functions one by one, unless that was done before."""
+        if not self.compiled or source.is_cached:
             return
-        for role, function in self._functions(None).items():
+        state, numbers = np.zeros(self.dimension, dtype=np.int64), np.zeros(1)
+        examples = {"state": state, "action": 0, "event": 0, "u": numbers, "parameters": numbers}
+        for role, function in functions.items():
             if function is not None:
                 names = compile.arguments_of(function, role, _ARGUMENTS[role])
                 compile.check_compiles(function, role, tuple(examples[name] for name in names))
@@ -358,9 +369,25 @@ class EventModel:
         named = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
         return self.admissible is None and "action" not in named
 
+    def _probability_is_table(self) -> bool:
+        """Return whether chances are given as data, or by a function that ignores the state."""
+        if not callable(self.probability):
+            return True
+        return "state" not in compile.arguments_of(
+            self.probability, "probability", _ARGUMENTS["probability"]
+        )
+
     def _checked_table(self) -> FloatArray:
         shape = (self.n_actions, self.n_events)
-        table = checks.float_array(self.probability, "probability", shape)
+        given = self.probability
+        if callable(given):
+            named = compile.arguments_of(given, "probability", _ARGUMENTS["probability"])
+            cells = [
+                dict(zip(("action", "event"), cell, strict=True)) for cell in np.ndindex(shape)
+            ]
+            chances = [given(**{name: cell[name] for name in named}) for cell in cells]
+            given = np.array(chances, dtype=object).reshape(shape)
+        table = checks.float_array(given, "probability", shape)
         wrong = checks.first_index((table < 0.0) | (table.sum(axis=1, keepdims=True) > 1.0 + 1e-9))
         if wrong is not None:
             raise ModelError(
@@ -382,6 +409,26 @@ class EventModel:
         states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
         n, action = np.nonzero(self.admissible_mask(states))
         self.expand(states[n], action)
+
+
+def fault_error(
+    kernels: ModuleType, labels: Sequence[str], code: int, state: Any, action: int
+) -> ModelError:
+    """Return the error for a fault that a compiled loop met, in its state and with its action."""
+    text = {
+        kernels.BAD_PROBABILITY: "the event probabilities are negative, NaN or sum to more than 1",
+        kernels.NEGATIVE_STATE: "an event leads to a negative state",
+        kernels.BAD_COST: "the cost is not finite",
+        kernels.BAD_ACTION: "the policy's action is not admissible",
+        kernels.NO_ACTION: "no action is admissible",
+    }[code]
+    named = ""
+    if 0 <= action < len(labels):
+        named = f", action {action} ({labels[action]})"
+    elif code == kernels.BAD_ACTION:
+        named = f", action {action} (there are {len(labels)}, counted from 0)"
+    remedy = "change the policy" if code == kernels.BAD_ACTION else "correct the model there"
+    return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
 
 
 def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:

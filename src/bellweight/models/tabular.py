@@ -192,7 +192,9 @@ class TabularModel:
         """State vectors (S, d), or the state indices (S, 1) when the model has no vectors."""
         if self.state_vectors is not None:
             return self.state_vectors
-        return np.arange(self.n_states, dtype=np.float64)[:, None]
+        indices = np.arange(self.n_states, dtype=np.float64)[:, None]
+        indices.setflags(write=False)
+        return indices
 
     @cached_property
     def digest(self) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, TabularModel
 from bellweight.policy import Support
 from bellweight.solve import Result
 from bellweight.status import Status
+
+Model = TabularModel | EventModel
 
 
 def plain(value: Any) -> Any:
@@ -35,7 +37,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def result_document(result: Result, model: TabularModel | None = None) -> dict[str, Any]:
+def result_document(result: Result, model: Model | None = None) -> dict[str, Any]:
     """Return what a result says, without the arrays over all states; labels need the model."""
     return {
         "status": result.status.name,
@@ -64,7 +66,7 @@ def result_document(result: Result, model: TabularModel | None = None) -> dict[s
     }
 
 
-def action_counts(result: Result, model: TabularModel | None = None) -> dict[str, int]:
+def action_counts(result: Result, model: Model | None = None) -> dict[str, int]:
     """Return in how many states the policy takes each action, by label."""
     if result.policy.actions is None:
         return {}
@@ -72,8 +74,8 @@ def action_counts(result: Result, model: TabularModel | None = None) -> dict[str
     return {_label(model, int(a)): int(counts[a]) for a in np.flatnonzero(counts)}
 
 
-def _support(support: Support, model: TabularModel | None) -> list[dict[str, Any]]:
-    names = None if model is None else model.state_labels
+def _support(support: Support, model: Model | None) -> list[dict[str, Any]]:
+    names = model.state_labels if isinstance(model, TabularModel) else None
     return [
         {
             "state": state,
@@ -88,5 +90,5 @@ def _support(support: Support, model: TabularModel | None) -> list[dict[str, Any
     ]
 
 
-def _label(model: TabularModel | None, action: int) -> str:
+def _label(model: Model | None, action: int) -> str:
     return str(action) if model is None else model.label(action)

@@ -79,6 +79,11 @@ class Reproduction(Protocol):
     def rows(self) -> Table:
         """Return all numbers as one long table, for CSV."""
 
+    @property
+    def has_figure(self) -> bool:
+        """Whether there is a picture."""
+        return False
+
     def figure(self) -> Figure | None:
         """Return the picture, if there is one."""
         return None

@@ -12,13 +12,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 import numpy as np
 
 from bellweight import checks
 from bellweight.basis import Polynomial
 from bellweight.checks import FloatArray, IntArray
-from bellweight.evaluate import compare, evaluate, mean_and_half_width
+from bellweight.evaluate import evaluate, mean_and_half_width
 from bellweight.occupancy import Simulation
 from bellweight.policy import Policy, Uniform
 from bellweight.problems import QueueNetwork
@@ -27,7 +28,7 @@ from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.rows import SampledRows
 from bellweight.simulate import episode_costs, rollout_of, sample_states
 from bellweight.solve import Result, solve
-from bellweight.status import BellweightWarning, Status
+from bellweight.status import ArgumentError, BellweightWarning, Status
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iteration, Method, Stop
 
 METHODS = tuple(TABLE2)
@@ -36,6 +37,9 @@ BEST_STATIC = "Best static priority"
 BASELINES = (LAST_BUFFER, "Longest queue", "Max-pressure", BEST_STATIC)
 BASIS = Polynomial(2)
 
+Watch = Callable[[Iteration], None]
+
+_NEVER = 1e-300  # a tolerance that only moments that stand still to the last bit meet
 _WARM_STATES = 300
 _USUAL_ITERATIONS = {"Fixed 0.9": 0, "Random": 1, "DIA (Random)": 2, "DIA (0.9)": 3}
 
@@ -46,7 +50,8 @@ class Table2Settings(Settings):
 
     `episodes` are those of the evaluation, for each sample and policy; `occupancy_episodes` those
     of an occupancy estimate; `choice_episodes` those by which the best static priority is chosen.
-    `max_iterations` limits PIA, which oscillates.
+    `max_iterations` limits PIA, which oscillates. `folder` is where an earlier run may have left
+    finished rows.
     """
 
     episodes: int = 80_000
@@ -55,9 +60,12 @@ class Table2Settings(Settings):
     occupancy_episodes: int = 4_000
     choice_episodes: int = 4_000
     max_iterations: int = 20
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.states or len(set(self.states)) < len(self.states):
+            raise ArgumentError(f"states is {self.states}, expected different numbers of states")
         for n in self.states:
             checks.count(n, "states")
         for name in ("samples", "max_iterations"):
@@ -84,12 +92,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Choice:
-    """The best static priority: its order of queues (from 1), group by group, and its cost then."""
+    """The best static priority: its order of queues (from 1), group by group, and its cost then.
+
+    `is_last_buffer` says whether it is last-buffer-first by another name.
+    """
 
     order: tuple[int, ...]
     cost: float
     episodes: int
     candidates: int
+    is_last_buffer: bool
 
 
 @dataclass(frozen=True)
@@ -184,36 +196,25 @@ class Workshop:
 
     def choose_static(self) -> Choice:
         """Return the static priority of least cost on random numbers kept for this purpose."""
+        n = self.settings.choice_episodes
         rules = self.network.static_priorities()
-        names = {" ".join(map(str, order)): order for order in rules}
-        found = compare(
-            self.model,
-            {name: rules[order] for name, order in names.items()},
-            self.settings.choice_episodes,
-            horizon=TABLE2_HORIZON,
-            seed=self._seed(0, _Purpose.EVALUATION),
-            jobs=self.settings.jobs,
-        )
-        best = min(names, key=lambda name: found.evaluations[name].mean)
+        costs = {order: self._costs(rule, 0, n).mean() for order, rule in rules.items()}
+        best = min(costs, key=lambda order: costs[order])
+        first = self.network.last_buffer_first()
         return Choice(
-            order=tuple(i + 1 for i in names[best]),
-            cost=found.evaluations[best].mean,
-            episodes=self.settings.choice_episodes,
-            candidates=len(names),
+            order=tuple(i + 1 for i in best),
+            cost=float(costs[best]),
+            episodes=n,
+            candidates=len(rules),
+            is_last_buffer=bool((self._costs(first, 0, n) == self._costs(rules[best], 0, n)).all()),
         )
 
-    def run(self, task: Task, choice: Choice, watch: Callable[[Iteration], None]) -> Run:
+    def run(self, task: Task, choice: Choice, watch: Watch) -> Run:
         """Compute a row."""
         if task.states is None:
             return self._judged(task, self._baseline(task.policy, choice), {})
+        found = self.solve(task.sample, task.states, methods()[task.policy], watch)
         states = self.states(task.sample, task.states)
-        settings = self.settings
-        seed = self._seed(task.sample, _Purpose.OCCUPANCY)
-        simulation = Simulation(settings.occupancy_episodes, TABLE2_HORIZON)
-        stop = Stop(max_iterations=settings.max_iterations)
-        found = self._solve(states, methods()[task.policy], simulation, stop, seed, watch)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
         facts = {
             "status": found.status.name,
             "iterations": len(found.history),
@@ -224,6 +225,19 @@ class Workshop:
             "warnings": found.warnings,
         }
         return self._judged(task, found.policy, facts)
+
+    def solve(
+        self, sample: int, n: int, method: Method, watch: Watch, *, to_the_end: bool = False
+    ) -> Result:
+        """Run a method on a sample of n states, until it settles or, if need be, to the end."""
+        settings = self.settings
+        simulation = Simulation(settings.occupancy_episodes, TABLE2_HORIZON)
+        stop = Stop(_NEVER if to_the_end else None, max_iterations=settings.max_iterations)
+        seed = self._seed(sample, _Purpose.OCCUPANCY)
+        found = self._solve(self.states(sample, n), method, simulation, stop, seed, watch)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return found
 
     def states(self, sample: int, n: int) -> IntArray:
         """Return the constraint states of a sample; a larger one begins with a smaller one."""
@@ -236,7 +250,7 @@ class Workshop:
         simulation: Simulation,
         stop: Stop,
         seed: int,
-        watch: Callable[[Iteration], None] | bool = False,
+        watch: Watch | bool = False,
     ) -> Result:
         with warnings.catch_warnings():
             # The row keeps them.
@@ -266,7 +280,9 @@ class Workshop:
         """Simulate a policy beside last-buffer-first."""
         reference = self._last_buffer_costs(task.sample)
         is_reference = task.policy == LAST_BUFFER
-        costs = reference if is_reference else self._costs(policy, task.sample)
+        costs = (
+            reference if is_reference else self._costs(policy, task.sample, self.settings.episodes)
+        )
         mean, width = mean_and_half_width(costs)
         gap, gap_width = mean_and_half_width(costs - reference)
         place = (task.sample, task.states, task.policy)
@@ -274,18 +290,14 @@ class Workshop:
 
     def _last_buffer_costs(self, sample: int) -> FloatArray:
         if self._reference is None or self._reference[0] != sample:
-            self._reference = sample, self._costs(self.network.last_buffer_first(), sample)
+            rule = self.network.last_buffer_first()
+            self._reference = sample, self._costs(rule, sample, self.settings.episodes)
         return self._reference[1]
 
-    def _costs(self, policy: Policy, sample: int) -> FloatArray:
-        return episode_costs(
-            rollout_of(self.model, policy),
-            0,
-            self.settings.episodes,
-            TABLE2_HORIZON,
-            self._seed(sample, _Purpose.EVALUATION),
-            self.settings.jobs,
-        )
+    def _costs(self, policy: Policy, sample: int, episodes: int) -> FloatArray:
+        rollout = rollout_of(self.model, policy)
+        seed = self._seed(sample, _Purpose.EVALUATION)
+        return episode_costs(rollout, 0, episodes, TABLE2_HORIZON, seed, self.settings.jobs)
 
     def _seed(self, sample: int, purpose: _Purpose) -> int:
         """Return a seed for one sample (0: for what samples share) and one purpose."""

@@ -105,11 +105,11 @@ def table2(
         return Judgement(word, difference, "outside both intervals; no reason is known")
     margin = math.hypot(half_width * math.sqrt(samples), printed.half_width)
     inside = lowest - margin <= printed.mean <= highest + margin
-    place = "within their range" if inside else "outside their range, for no known reason"
+    place = "within it" if inside else "outside it, for no known reason"
     reason = (
-        f"the constraint sample moves the cost more than the weights do: our {samples} samples lie "
-        f"up to {between_samples:,.0f} apart, the methods' means {between_methods:,.0f}; the "
-        f"paper's one sample is {place}"
+        "the constraint sample moves this cost (see the range) more than the choice of weights "
+        f"does (the methods' means lie {between_methods:,.0f} apart); the paper's one sample is "
+        f"{place}"
     )
     return Judgement(word, difference, reason)
 

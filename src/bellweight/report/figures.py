@@ -1,0 +1,102 @@
+"""Figures: functions that return a Matplotlib `Figure`; nothing is shown on a screen.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lines differ
+by marker and dash as well, for print without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+_STYLES = (
+    ("#D55E00", "o", "-"),
+    ("#0072B2", "s", "--"),
+    ("#009E73", "^", "-."),
+    ("#CC79A7", "D", ":"),
+)
+_SIZE = (6.4, 4.2)
+_DPI = 200
+_MOST_TICKS = 8
+
+
+def convergence_figure(
+    differences: Mapping[str, Sequence[float]],
+    *,
+    noise: float | None = None,
+    title: str = "",
+) -> Figure:
+    """Draw successive differences by iteration, one curve for each method, on a log axis.
+
+    A difference of exactly zero has no place on a log axis: it is drawn as an open marker on a
+    line of its own below all others, labelled 0. `noise` is a level to compare with.
+    """
+    figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    axes = figure.subplots()
+    axes.set_yscale("log")
+    positive = [d for curve in differences.values() for d in curve if d > 0.0]
+    if noise is not None and noise > 0.0:
+        positive.append(noise)
+        axes.axhline(
+            noise, color="0.45", linewidth=1.0, linestyle=(0, (1, 2)), label="simulation noise"
+        )
+    has_zero = any(d == 0.0 for curve in differences.values() for d in curve)
+    floor = _floor(positive)
+    for (name, curve), style in zip(differences.items(), _STYLES, strict=False):
+        _draw(axes, name, np.asarray(curve, dtype=np.float64), style, floor)
+    if has_zero:
+        _label_zero(axes, floor)
+    axes.set_xlabel("iteration $m$")
+    axes.set_ylabel(r"$\|c^{(m)\top}\Phi - c^{(m-1)\top}\Phi\|_1$  (jobs and jobs$^2$)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(visible=True, which="major", color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(frameon=False, loc="best")
+    axes.set_title(title, fontsize="medium", loc="left")
+    return figure
+
+
+def _floor(positive: Sequence[float]) -> float:
+    """Return the height at which exact zeros are drawn: two decades below everything else."""
+    return 10.0 ** (np.floor(np.log10(min(positive, default=1.0))) - 2.0)
+
+
+def _draw(
+    axes: Axes, name: str, curve: np.ndarray, style: tuple[str, str, str], floor: float
+) -> None:
+    color, marker, dash = style
+    iterations = np.arange(1, len(curve) + 1)
+    zero = curve == 0.0
+    heights = np.where(zero, floor, curve)
+    axes.plot(iterations, heights, color=color, linestyle=dash, linewidth=1.4)
+    # The legend shows line and marker together.
+    axes.plot([], [], color=color, linestyle=dash, marker=marker, markersize=5, label=name)
+    for part, face in ((~zero, color), (zero, "white")):
+        axes.plot(
+            iterations[part],
+            heights[part],
+            color=color,
+            linestyle="none",
+            marker=marker,
+            markersize=5,
+            markerfacecolor=face,
+            clip_on=False,
+        )
+
+
+def _label_zero(axes: Axes, floor: float) -> None:
+    """Draw the line of exact zeros, with its own tick in place of the log axis's."""
+    axes.axhline(floor, color="0.7", linewidth=0.8)
+    axes.set_ylim(bottom=floor / 3.0)
+    highest = axes.get_ylim()[1]
+    decades = np.arange(np.round(np.log10(floor)) + 1.0, np.log10(highest))
+    step = max(1, int(np.ceil(len(decades) / _MOST_TICKS)))
+    shown = decades[step - 1 :: step]
+    axes.set_yticks([floor, *(10.0**shown)], ["exactly 0", *(f"$10^{{{int(d)}}}$" for d in shown)])
+    axes.minorticks_off()

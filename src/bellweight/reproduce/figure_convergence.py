@@ -1,0 +1,210 @@
+"""The convergence figure of the paper: how far the moments still move, iteration by iteration.
+
+On one sample of constraint states of the eight-dimensional network, the 1-norm of the difference
+between successive moments, for PIA and DIA. The usual stopping rule would end DIA after two
+iterations, so the runs go on for a fixed number, or until the moments stand still to the last bit:
+every iteration uses the same random numbers, hence the next difference is then zero exactly.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellweight.report import Column, Table
+from bellweight.report.document import plain
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
+from bellweight.reproduce.table2_runs import Table2Settings, Workshop, methods
+from bellweight.status import ArgumentError, Status
+from bellweight.weights import Iteration
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPISODES = 4_000
+RESUMES = False
+CURVES = ("PIA", "DIA (Random)", "DIA (0.9)")
+ITERATIONS = 15
+
+
+@dataclass(frozen=True)
+class FigureSettings(Settings):
+    """`episodes` are those of an occupancy estimate; the rest as it says."""
+
+    episodes: int = EPISODES
+    states: int = TABLE2_STATES
+    iterations: int = ITERATIONS
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run: `differences[m - 1]` is the 1-norm between moments m and m - 1.
+
+    `noise` is the 1-norm of the standard errors of the last moments.
+    """
+
+    method: str
+    differences: tuple[float, ...]
+    noise: float
+    status: Status
+    seconds: float
+
+    @property
+    def stands_still(self) -> int | None:
+        """The first iteration whose difference is exactly zero."""
+        return self.differences.index(0.0) + 1 if 0.0 in self.differences else None
+
+
+@dataclass(frozen=True)
+class ConvergenceFigure(Reproduction):
+    """The curves that are finished."""
+
+    curves: tuple[Curve, ...]
+    settings: FigureSettings
+    seconds: float = 0.0
+    name: str = field(default="figure-convergence")
+
+    @property
+    def complete(self) -> bool:
+        """Whether every curve is there."""
+        return len(self.curves) == len(CURVES)
+
+    @property
+    def caption(self) -> str:
+        """What the figure shows."""
+        return (
+            "The eight-dimensional network: 1-norm of successive differences of the moments on one "
+            f"sample of {self.settings.states:,} constraint states, occupancies from "
+            f"{self.settings.episodes:,} episodes of {TABLE2_HORIZON:,} steps, the same random "
+            "numbers in every iteration. The dotted line is the 1-norm of the standard errors of "
+            "the moments. A difference of exactly zero, which a log axis cannot hold, is an open "
+            "marker on the line at the bottom."
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON."""
+        return {
+            "name": self.name,
+            "complete": self.complete,
+            "horizon": TABLE2_HORIZON,
+            "settings": plain(self.settings),
+            "seconds": self.seconds,
+            "caption": self.caption,
+            "notes": [_sentence(curve) for curve in self.curves],
+            "curves": plain(self.curves),
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the differences by iteration, one column for each method."""
+        longest = max((len(curve.differences) for curve in self.curves), default=0)
+        rows = [
+            {"iteration": m, **{c.method: _entry(c, m) for c in self.curves}}
+            for m in range(1, longest + 1)
+        ]
+        columns = [Column(c.method, c.method, lambda value: f"{value:.4g}") for c in self.curves]
+        notes = (*map(_sentence, self.curves), self.caption)
+        title = "Successive differences of the moments (1-norm)"
+        return (Table(title, (Column("iteration", "iteration"), *columns), tuple(rows), notes),)
+
+    def rows(self) -> Table:
+        """Return all numbers as one long table."""
+        rows = tuple(
+            {"method": c.method, "iteration": m, "difference": d, "noise": c.noise}
+            for c in self.curves
+            for m, d in enumerate(c.differences, 1)
+        )
+        keys = ("method", "iteration", "difference", "noise")
+        return Table("Convergence", tuple(Column(key, key) for key in keys), rows)
+
+    @property
+    def has_figure(self) -> bool:
+        """There is one."""
+        return True
+
+    def figure(self) -> Figure:
+        """Return the picture."""
+        from bellweight.report.figures import convergence_figure
+
+        noise = float(np.mean([c.noise for c in self.curves])) if self.curves else None
+        return convergence_figure({c.method: c.differences for c in self.curves}, noise=noise)
+
+
+def settings(wanted: Wanted) -> FigureSettings:
+    """Return the settings that the command line asks for."""
+    wanted.only("figure-convergence", "episodes", "states", "quick")
+    usual = FigureSettings(episodes=500, iterations=8) if wanted.quick else FigureSettings()
+    given: dict[str, Any] = {} if wanted.episodes is None else {"episodes": wanted.episodes}
+    if wanted.states is not None:
+        if len(wanted.states) != 1:
+            raise ArgumentError("--states takes one number with figure-convergence")
+        given["states"] = wanted.states[0]
+    return replace(usual, **given, seed=wanted.seed, jobs=wanted.jobs)
+
+
+def reproduce(
+    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
+) -> ConvergenceFigure:
+    """Compute the curves one by one; `keep` sees them after each."""
+    assert isinstance(settings, FigureSettings)
+    began = time.perf_counter()
+    tell("compiling, or loading what was compiled before", 0.0)
+    shop = Workshop(
+        Table2Settings(
+            states=(settings.states,),
+            samples=1,
+            occupancy_episodes=settings.episodes,
+            max_iterations=settings.iterations,
+            seed=settings.seed,
+            jobs=settings.jobs,
+        )
+    )
+    found = ConvergenceFigure((), settings)
+    for place, name in enumerate(CURVES):
+        curve = _curve(shop, name, tell, place)
+        seconds = time.perf_counter() - began
+        found = replace(found, curves=(*found.curves, curve), seconds=seconds)
+        keep(found)
+    return found
+
+
+def _curve(shop: Workshop, name: str, tell: Tell, place: int) -> Curve:
+    most = shop.settings.max_iterations
+
+    def watch(record: Iteration) -> None:
+        done = min(record.iteration + 1, most) / most
+        tell(f"{name}: iteration {record.iteration + 1}", (place + done) / len(CURVES))
+
+    result = shop.solve(1, shop.settings.states[0], methods()[name], watch, to_the_end=True)
+    steps = [entry.moment_step for entry in result.history[1:]]
+    # With step size 1 the gap of the last iterate is the difference that would come next.
+    steps.append(result.history[-1].one_norm)
+    error = result.moments_error
+    return Curve(
+        method=name,
+        differences=tuple(float(step) for step in steps if step is not None),
+        noise=0.0 if error is None else float(np.abs(error).sum()),
+        status=result.status,
+        seconds=result.seconds,
+    )
+
+
+def _entry(curve: Curve, iteration: int) -> float | None:
+    known = iteration <= len(curve.differences)
+    return curve.differences[iteration - 1] if known else None
+
+
+def _sentence(curve: Curve) -> str:
+    still = curve.stands_still
+    if still is not None:
+        return f"{curve.method} stands still to the last bit from iteration {still} on."
+    last = curve.differences[-1]
+    times = f"{last / curve.noise:.2g} times" if curve.noise > 0.0 else "without"
+    return (
+        f"{curve.method} still moves by {last:.3g} after {len(curve.differences)} iterations, "
+        f"{times} the noise of simulation ({curve.status.name})."
+    )

@@ -1,0 +1,205 @@
+"""The one-way rule and other promises about the source, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import bellweight as bw
+
+SOURCE = Path(bw.__file__).parent
+
+# A module imports only modules above it. What would point the other way is passed in.
+ORDER = [
+    "status",
+    "tolerances",
+    "checks",
+    "files",
+    "streams",
+    "models",
+    "basis",
+    "programs",
+    "conditioning",
+    "chain",
+    "lp",
+    "rows",
+    "alp",
+    "dual",
+    "policy",
+    "simulate",
+    "occupancy",
+    "exact",
+    "weights",
+    "evaluate",
+    "certificate",
+    "contraction",
+    "solve",
+    "problems",
+    "report",
+    "reproduce",
+    "testing",
+    "cli",
+]
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def part_of(path: Path) -> str:
+    """The top-level module or folder that a file belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """Full names of everything imported anywhere in a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide where a name comes from"
+            assert node.module is not None
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The parts of Bellweight that a file imports."""
+    names = imported_modules(parsed(path))
+    found = (name.split(".")[1] for name in names if name.startswith("bellweight."))
+    return {part for part in found if part in ORDER or (SOURCE / part).exists()}
+
+
+def test_every_part_has_its_place_in_the_order() -> None:
+    parts = {part_of(path) for path in FILES}
+    assert parts <= set(ORDER), f"add {parts - set(ORDER)} to ORDER, where it belongs"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_modules_above_it(path: Path) -> None:
+    part = part_of(path)
+    above = set(ORDER[: ORDER.index(part)])
+    below = imported_parts(path) - above - {part}
+    assert not below, f"{path.name} must not import {sorted(below)}: pass it in instead"
+
+
+def test_the_rule_notices_every_form_of_import(tmp_path: Path) -> None:
+    first, second = tmp_path / "chain.py", tmp_path / "rows.py"
+    first.write_text("def f():\n    from bellweight.solve import solve\n    return solve\n")
+    assert imported_parts(first) == {"solve"}
+    second.write_text("import bellweight.dual\nfrom bellweight import exact, checks\n")
+    assert imported_parts(second) == {"dual", "exact", "checks"}
+
+
+@pytest.mark.parametrize("folder", sorted({p.parent for p in FILES} - {SOURCE}))
+def test_files_of_a_folder_do_not_import_each_other_in_circles(folder: Path) -> None:
+    prefix = f"bellweight.{folder.relative_to(SOURCE).as_posix().replace('/', '.')}."
+    graph = {}
+    for path in folder.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        # Only what runs on import can go round in circles.
+        top = ast.Module([node for node in tree.body if not isinstance(node, ast.If)], [])
+        for node in [n for n in ast.walk(top) if isinstance(n, ast.FunctionDef)]:
+            node.body = [ast.Pass()]
+        names = [name for name in imported_modules(top) if name.startswith(prefix)]
+        if path.name != "__init__.py":
+            graph[path.stem] = {name.removeprefix(prefix).split(".")[0] for name in names}
+    graph = {name: used & set(graph) - {name} for name, used in graph.items()}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
+
+
+def importers_of(library: str) -> set[str]:
+    return {
+        str(path.relative_to(SOURCE))
+        for path in [*FILES, SOURCE / "__init__.py"]
+        if any(name.split(".")[0] == library for name in imported_modules(parsed(path)))
+    }
+
+
+def test_only_lp_imports_the_solver() -> None:
+    assert importers_of("highspy") == {"lp.py"}
+
+
+def test_no_file_imports_pickle() -> None:
+    for library in ("pickle", "cloudpickle", "dill", "shelve", "marshal"):
+        assert importers_of(library) == set()
+
+
+def test_the_core_does_not_draw() -> None:
+    for library in ("matplotlib", "plotly", "typer", "rich"):
+        found = {name.split("/")[0] for name in importers_of(library)}
+        assert found <= {"report", "reproduce", "cli"}
+
+
+def test_randomness_is_never_global() -> None:
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+                drawn = ast.unparse(node.value) in ("np.random", "numpy.random")
+                allowed = node.attr in ("Generator", "SeedSequence", "default_rng")
+                assert not drawn or allowed, f"{path.name}: {ast.unparse(node)}"
+    assert importers_of("random") == set()
+
+
+def test_all_names_exist_and_none_is_forgotten() -> None:
+    assert len(set(bw.__all__)) == len(bw.__all__)
+    for name in bw.__all__:
+        assert getattr(bw, name) is not None
+    imported = {
+        alias.asname or alias.name
+        for node in ast.parse((SOURCE / "__init__.py").read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == set(bw.__all__)
+
+
+def modules() -> Iterator[ModuleType]:
+    for info in pkgutil.walk_packages([str(SOURCE)], "bellweight."):
+        if "event_kernels" not in info.name:  # a template, not a module of functions
+            yield importlib.import_module(info.name)
+
+
+def test_modules_and_public_functions_have_docstrings() -> None:
+    for module in modules():
+        assert module.__doc__, module.__name__
+        for name, thing in vars(module).items():
+            if name.startswith("_") or getattr(thing, "__module__", "") != module.__name__:
+                continue
+            if inspect.isfunction(thing) or inspect.isclass(thing):
+                where = f"{module.__name__}.{name}"
+                assert thing.__doc__, f"{where} has no docstring"
+                # A dataclass without one is given its signature instead.
+                assert not thing.__doc__.startswith(f"{name}("), f"{where} has no docstring"
+
+
+def test_public_methods_have_docstrings_their_own_or_inherited() -> None:
+    for name in bw.__all__:
+        thing = getattr(bw, name)
+        if not inspect.isclass(thing):
+            continue
+        for method, function in vars(thing).items():
+            if method.startswith("_") or not callable(getattr(thing, method, None)):
+                continue
+            if inspect.isfunction(function) or isinstance(function, classmethod):
+                assert inspect.getdoc(getattr(thing, method)), f"{name}.{method} has no docstring"
+
+
+def test_every_error_is_a_bellweight_error() -> None:
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                raised = ast.unparse(node.exc.func)
+                python = {"ValueError", "TypeError", "RuntimeError", "KeyError", "OSError"}
+                assert raised not in python, f"{path.name} raises a bare {raised}"

@@ -1,0 +1,42 @@
+"""Every Python block of the README runs as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def python_blocks() -> list[str]:
+    """The text of all ```python blocks."""
+    text = README.read_text(encoding="utf-8") if README.exists() else ""
+    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_readme_has_a_python_example() -> None:
+    assert README.exists(), "README.md is missing"
+    blocks = python_blocks()
+    assert blocks, "README.md has no ```python block: its examples are run as tests"
+    assert any("bw.solve(" in block for block in blocks)
+
+
+@pytest.mark.parametrize("number", range(len(python_blocks())))
+def test_blocks_run_on_their_own(number: int, tmp_path: Path) -> None:
+    script = tmp_path / f"block_{number + 1}.py"
+    script.write_text(python_blocks()[number], encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-W", "error", script.name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert run.returncode == 0, f"README block {number + 1} failed:\n{run.stderr}"
