@@ -122,7 +122,7 @@ def test_intervals_cover_the_exact_cost_as_often_as_they_claim(name: str) -> Non
     exact = float(tabular().initial @ bw.exact.policy_value(tabular(), policy, 60))
     runs = 300
     found = [
-        bw.evaluate(em.network(), policy, 100, horizon=60, seed=seed, jobs=1)
+        bw.evaluate(em.network_as_functions(), policy, 100, horizon=60, seed=seed, jobs=1)
         for seed in range(runs)
     ]
     covered = sum(abs(one.mean - exact) <= one.half_width for one in found)

@@ -35,6 +35,8 @@ from bellweight.streams import Keys, compiled, draw, episode_key, stream_keys
 BLOCK = 1_024
 """Episodes per block: a block is the unit of parallel work."""
 
+_MOST_BARREN = 5  # batches of draws without a new state before sampling gives up
+
 Finished = Mapping[tuple[int, int], Any]
 
 
@@ -230,13 +232,8 @@ def sample_states(
     keys = stream_keys(seed)
     rollout = None if policy is None else EventRollout.of(model, policy.program(model))
     found = np.zeros((0, model.dimension), dtype=np.int64)
-    drawn, size = 0, max(wanted, 1_024)
+    drawn, size, barren = 0, max(wanted, 1_024), 0
     while len(found) < wanted:
-        if drawn > 1_000 * wanted + 100_000:
-            raise ArgumentError(
-                f"only {len(found)} distinct states in {drawn:,} draws, expected {wanted}: ask for "
-                "fewer, or sample from a wider distribution"
-            )
         if rollout is None:
             fresh = model.sample_initial(drawn, drawn + size, keys[0])
         else:
@@ -245,7 +242,13 @@ def sample_states(
         drawn += size
         stacked = np.concatenate([found, fresh])
         _, places = np.unique(stacked, axis=0, return_index=True)
+        barren = barren + 1 if len(places) == len(found) else 0
         found = stacked[np.sort(places)]
+        if barren == _MOST_BARREN:
+            raise ArgumentError(
+                f"only {len(found):,} distinct states in {drawn:,} draws, expected {wanted:,}: ask "
+                "for fewer, or sample from a wider distribution"
+            )
     return found[:wanted]
 
 

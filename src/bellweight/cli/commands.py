@@ -167,9 +167,9 @@ def solve(
     if save is not None:
         result.save(save)
     further = [] if sample is None else [*wanted.flags(), "--seed", seed]
-    again = solving.command(source, option or [], save, further)
+    commands = solving.Commands(source, option or [], save, further)
     screen = console(json)
-    say(screen, solving.text(result, job, save, again))
+    say(screen, solving.text(result, job, commands))
     write_document(json, solving.document(result, job, source))
     return exits.of(result.status)
 

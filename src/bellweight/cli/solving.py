@@ -125,26 +125,43 @@ def _before(earlier: Result | None) -> int:
     return 0 if earlier is None else len(earlier.history) - 1
 
 
-def command(
-    source: str, options: list[str], save: Path | None, further: Sequence[object] = ()
-) -> str | None:
-    """Return the command that goes on with a saved result; `further` are words to repeat."""
-    if save is None:
-        return None
-    words = ["bellweight", "solve", source]
-    words += [word for option in options for word in ("--option", option)]
-    words += map(str, further)
-    words += ["--resume", str(save), "--save", str(save)]
-    return shlex.join(words)
+@dataclass(frozen=True)
+class Commands:
+    """What to type next: the model's own words, and those to repeat when a run goes on."""
+
+    source: str
+    options: Sequence[str]
+    save: Path | None
+    further: Sequence[object] = ()
+
+    @property
+    def go_on(self) -> str:
+        """Go on with the saved result."""
+        if self.save is None:
+            return "give --save FILE.npz, then --resume FILE.npz goes on from there"
+        saved = ["--resume", str(self.save), "--save", str(self.save)]
+        return self._joined("bellweight", "solve", self.source, *map(str, self.further), *saved)
+
+    @property
+    def simulate(self) -> str:
+        """Simulate the saved policy."""
+        if self.save is None:
+            return "give --save FILE.npz, then bellweight evaluate tells what the policy costs"
+        return self._joined("bellweight", "evaluate", str(self.save), "--model", self.source)
+
+    def _joined(self, *words: str) -> str:
+        place = words.index(self.source) + 1
+        given = [word for option in self.options for word in ("--option", option)]
+        return shlex.join([*words[:place], *given, *words[place:]])
 
 
-def text(result: Result, job: Job, save: Path | None, again: str | None) -> str:
+def text(result: Result, job: Job, commands: Commands) -> str:
     """Return what to print about a result, in the words of the command line."""
     lines = [line for line in str(result).splitlines() if not line.startswith("next ")]
     lines += [_policy_line(result, job)] if job.sample is None else job.sample.lines()
-    if save is not None:
-        lines.append(f"saved       {save}")
-    lines.append(f"next        {_advice(result, again, save)}")
+    if commands.save is not None:
+        lines.append(f"saved       {commands.save}")
+    lines.append(f"next        {_advice(result, commands)}")
     return "\n".join(lines)
 
 
@@ -167,18 +184,17 @@ def _policy_line(result: Result, job: Job) -> str:
     return f"policy      {', '.join(shown)}"
 
 
-def _advice(result: Result, again: str | None, save: Path | None) -> str:
+def _advice(result: Result, commands: Commands) -> str:
     """Return what to try next."""
     if result.status in _CAN_GO_ON:
-        return again or "give --save FILE.npz, then --resume FILE.npz goes on from there"
+        return commands.go_on
     if result.status is Status.CYCLING:
         return "--method dia, or a --step-size below 1"
     if not result.status.is_success:
         return result.status.remedy
     cost, bound = result.cost, result.lower_bound
-    if cost is None:
-        saved = "give --save FILE.npz; then " if save is None else ""
-        return f"{saved}bellweight evaluate {save or 'FILE.npz'} tells what the policy costs"
-    if bound is not None and cost - bound <= _NEARLY * abs(cost):
+    if cost is None or bound is None:
+        return commands.simulate
+    if cost - bound <= _NEARLY * abs(cost):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer --basis may tighten the bound; bellweight evaluate simulates a saved result"

@@ -50,10 +50,13 @@ class Geometric:
         log_decay = float(np.log(self.decay))
         # With a bound b, u is mapped to the share 1 - decay^(b + 1) that lies below it.
         share = np.where(upper < 0, 1.0, 1.0 - self.decay ** (upper + 1.0))
+        bounds = np.array(upper)
 
         def initial(state: Any, u: Any) -> None:
             for i in range(len(share)):
-                state[i] = int(np.log(1.0 - u[i] * share[i]) / log_decay)
+                drawn = int(np.log(1.0 - u[i] * share[i]) / log_decay)
+                # Where u is nearly one, rounding may lead one beyond the bound.
+                state[i] = drawn if bounds[i] < 0 else min(drawn, bounds[i])
 
         return initial
 
