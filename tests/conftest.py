@@ -16,7 +16,12 @@ _COMMON = {
 }
 # The same examples in every run; `HYPOTHESIS_PROFILE=search pytest` looks for new ones.
 settings.register_profile("fixed", derandomize=True, max_examples=100, **_COMMON)
-settings.register_profile("search", max_examples=2_000, print_blob=True, **_COMMON)
+settings.register_profile(
+    "search",
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")),
+    print_blob=True,
+    **_COMMON,
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

@@ -230,11 +230,12 @@ def random_grid(seed: int, **options: Any) -> tuple[bw.EventModel, Truth]:
     def admissible(state: Any, action: Any) -> bool:
         return open_to[state[0] * width + state[1], action]
 
-    model = bw.EventModel(
-        dimension=2, actions=n_actions, events=n_events, cost=cost, probability=probability,
-        move=move, admissible=admissible, discount=0.875, upper=upper,
-        **{"compiled": False, "initial": bw.Geometric(0.5), **options},
-    )  # fmt: skip
+    given = {
+        "dimension": 2, "actions": n_actions, "events": n_events, "cost": cost,
+        "probability": probability, "move": move, "admissible": admissible, "discount": 0.875,
+        "upper": upper, "initial": bw.Geometric(0.5), "compiled": False,
+    }  # fmt: skip
+    model = bw.EventModel(**{**given, **options})
     written_out = truth(
         upper,
         n_actions,
@@ -247,7 +248,7 @@ def random_grid(seed: int, **options: Any) -> tuple[bw.EventModel, Truth]:
     return model, written_out
 
 
-def random_jumps(seed: int, **options: Any) -> tuple[bw.EventModel, Truth]:
+def random_jumps(seed: int) -> tuple[bw.EventModel, Truth]:
     """A model given as data, with jumps of several coordinates, some of them out of bounds."""
     rng = np.random.default_rng(seed)
     dimension = int(rng.integers(1, 4))
@@ -271,9 +272,8 @@ def random_jumps(seed: int, **options: Any) -> tuple[bw.EventModel, Truth]:
         return total
 
     model = bw.EventModel(
-        dimension=dimension, actions=n_actions, events=n_events, cost=cost,
-        probability=table, move=jumps, discount=0.875, upper=upper,
-        **{"compiled": False, "initial": bw.Geometric(0.5), **options},
+        dimension=dimension, actions=n_actions, events=n_events, cost=cost, probability=table,
+        move=jumps, discount=0.875, upper=upper, initial=bw.Geometric(0.5), compiled=False,
     )  # fmt: skip
     return model, truth_of_jumps(model, weights)
 

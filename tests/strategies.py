@@ -53,7 +53,7 @@ def random_costs(rng: np.random.Generator, kind: str, size: int) -> FloatArray:
     if kind == "ties":
         return rng.integers(-2, 3, size=size).astype(float)
     if kind == "mixed scale":
-        return rng.normal(size=size) * 10.0 ** rng.uniform(-3.0, 4.0, size=size)
+        return rng.normal(size=size) * 10.0 ** rng.uniform(-2.0, 3.0, size=size)
     if kind == "positive":
         return rng.uniform(0.0, 100.0, size=size)
     if kind == "sparse":

@@ -91,7 +91,7 @@ class Rotating(bw.Iterative):
 
     policies: Any = ()
 
-    def policy(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.Iterate) -> bw.Policy:
         model = iterate.model
         known = [reference.occupancy(model, p.probabilities(model)) for p in self.policies]
         distances = [float(np.abs(weights - iterate.weights).sum()) for weights in known]
@@ -134,7 +134,7 @@ class Swinging(bw.Iterative):
     centre: Any = None
     factor: float = 0.999
 
-    def policy(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.Iterate) -> bw.Policy:
         return self.centre
 
     def update(self, weights: np.ndarray, occupancy: np.ndarray) -> np.ndarray:

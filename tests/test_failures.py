@@ -69,7 +69,7 @@ class WrongVertex:
         self.solve = MasterLp.solve
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> WrongVertex:
-        def solve(lp: MasterLp) -> LpAnswer:
+        def solve(lp: MasterLp, **options: bool) -> LpAnswer:
             return self.answer(lp)
 
         monkeypatch.setattr(MasterLp, "solve", solve)

@@ -100,12 +100,12 @@ class Signalling(bw.DIA):
         _calls = 0
         return self
 
-    def policy(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.Iterate) -> bw.Policy:
         global _calls  # noqa: PLW0603
         _calls += 1
         if _calls == self.at + 1:
             signal.raise_signal(signal.SIGINT)
-        return super().policy(iterate)
+        return super().generate(iterate)
 
 
 def test_an_interrupt_before_anything_is_done_is_passed_on(small_queue: bw.TabularModel) -> None:

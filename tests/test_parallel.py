@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ import pytest
 from distributed import Client, LocalCluster
 
 import bellweight as bw
-from bellweight import evaluate as evaluating
 from bellweight.occupancy import simulated_occupancy
 from bellweight.simulate import BLOCK, Rollout, episode_costs, rollout_of, run_blocks
 
@@ -41,35 +41,35 @@ def costs_of(policy: bw.Policy, jobs: int | None = None) -> em.FloatArray:
 
 @dataclass(frozen=True)
 class Told:
-    """A rollout that tells a folder who works on which block, and may take its time."""
+    """A rollout that tells a folder who works on which block, and may take its time.
+
+    While the folder holds a file of this name, the block `deadly` kills the process it runs in.
+    """
 
     rollout: Rollout
     folder: Path
     pause: float = 0.0
-    deadly: int = -1
 
     def block(self, first: int, last: int, horizon: int, keys: Any) -> Any:
         (self.folder / f"{first}-{os.getpid()}-{time.monotonic_ns()}").touch()
         time.sleep(self.pause)
-        if first == self.deadly:
+        if (self.folder / f"deadly {first}").exists():
             os.kill(os.getpid(), signal.SIGKILL)
         return self.rollout.block(first, last, horizon, keys)
 
 
 def told(folder: Path) -> list[tuple[int, int]]:
     """Which blocks were begun, and by which process."""
-    names = [entry.name.split("-") for entry in folder.iterdir()]
+    names = [entry.name.split("-") for entry in folder.glob("*-*-*")]
     return [(int(first), int(process)) for first, process, _ in names]
 
 
-def telling(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, pause: float = 0.0, deadly: int = -1
-) -> None:
+def telling(monkeypatch: pytest.MonkeyPatch, folder: Path, pause: float) -> None:
     """Make `evaluate` tell who works on what."""
     monkeypatch.setattr(
-        evaluating,
+        sys.modules["bellweight.evaluate"],
         "rollout_of",
-        lambda model, policy: Told(rollout_of(model, policy), folder, pause, deadly),
+        lambda model, policy: Told(rollout_of(model, policy), folder, pause),
     )
 
 
@@ -180,58 +180,47 @@ def test_a_worker_of_a_cluster_that_dies_changes_nothing(
     assert any(begun.count(first) > 1 for first in lost)
 
 
-@pytest.fixture
-def deadly_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bw.WorkerError:
-    """What `evaluate` raises when the process that works on the fourth block dies."""
-    telling(monkeypatch, tmp_path, pause=0.3, deadly=3 * BLOCK)
-    with (
-        joblib.parallel_config(backend="loky"),
-        pytest.raises(bw.WorkerError) as caught,
-    ):
-        bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=5, jobs=2)
-    monkeypatch.undo()
-    return caught.value
-
-
 def test_a_local_worker_that_dies_is_named_and_its_work_is_resumed(
-    deadly_error: bw.WorkerError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = deadly_error.finished
-    assert f"a worker process died after {len(done)} of 6 blocks" in str(deadly_error)
-    assert "resume" in str(deadly_error)
+    telling(monkeypatch, tmp_path, pause=0.3)
+    deadly = tmp_path / f"deadly {3 * BLOCK}"
+    deadly.touch()
+    with joblib.parallel_config(backend="loky"), pytest.raises(bw.WorkerError) as caught:
+        bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=5, jobs=2)
+    done = caught.value.finished
+    assert f"a worker process died after {len(done)} of 6 blocks" in str(caught.value)
+    assert "resume" in str(caught.value)
     assert 1 <= len(done) <= 5
     assert (3 * BLOCK, 4 * BLOCK) not in done
-    again = tmp_path / "again"
-    again.mkdir()
-    telling(monkeypatch, again)
+    deadly.unlink()
+    for entry in tmp_path.glob("*-*-*"):
+        entry.unlink()
     found = bw.evaluate(
         em.network(), greedy(), EPISODES, horizon=HORIZON, seed=5, jobs=2, resume=done
     )
+    begun = sorted(first for first, _ in told(tmp_path))
+    assert begun == sorted({k * BLOCK for k in range(6)} - {first for first, _ in done})
+    # What was done for one seed is of no use for another.
+    with pytest.raises(bw.ArgumentError, match="finished blocks belong to another run"):
+        bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=6, resume=done)
     monkeypatch.undo()
     assert found == bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=5)
-    begun = sorted(first for first, _ in told(again))
-    assert begun == sorted({k * BLOCK for k in range(6)} - {first for first, _ in done})
-
-
-def test_processes_work_again_after_one_died(deadly_error: bw.WorkerError) -> None:
+    # New processes take the place of the dead ones.
     with joblib.parallel_config(backend="loky"):
         assert np.array_equal(costs_of(greedy(), jobs=2), costs_of(greedy(), jobs=1))
 
 
 def test_an_error_in_a_process_names_state_and_action() -> None:
-    model, _ = em.random_grid(7, cost=broken_cost())
+    def cost(state: Any) -> float:
+        return np.nan if state[1] == 2 else 1.0
+
+    model, _ = em.random_grid(7, cost=cost, initial=(0, 0))
     with (
         joblib.parallel_config(backend="loky"),
         pytest.raises(bw.ModelError, match=r"in state \[\d, 2\], action \d.*cost is not finite"),
     ):
         bw.evaluate(model, bw.Uniform(), 40, horizon=40, seed=1, jobs=2)
-
-
-def broken_cost() -> Callable[..., float]:
-    def cost(state: Any) -> float:
-        return np.nan if state[1] == 2 else 1.0
-
-    return cost
 
 
 def test_number_of_workers_is_checked() -> None:

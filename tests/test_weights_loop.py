@@ -173,7 +173,7 @@ class Averaged(bw.Iterative):
 
     share: float = 0.5
 
-    def policy(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.Iterate) -> bw.Policy:
         model = iterate.model
         mixed = self.share * iterate.greedy.probabilities(model)
         mixed = mixed + (1.0 - self.share) * bw.Uniform().probabilities(model)

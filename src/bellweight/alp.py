@@ -72,8 +72,9 @@ class AlpSolution:
 
     `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
     `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
-    coordinates, with right-hand side `inner_moments`; `dual` (t,) is the basic dual over the tight
-    rows, and `unique` says that no other dual is optimal because the tight rows are independent.
+    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`;
+    `dual` (t,) is the basic dual over the tight rows, and `unique` says that no other dual is
+    optimal because tight rows and active bounds are independent.
     """
 
     status: Status
@@ -82,7 +83,9 @@ class AlpSolution:
     moments: FloatArray
     tight: IntArray
     tight_rows: Matrix
+    tight_cost: FloatArray
     bound_rows: FloatArray
+    bound_cost: FloatArray
     inner_moments: FloatArray
     dual: FloatArray
     unique: bool
@@ -226,6 +229,25 @@ class AlpProgram:
                 f"its coefficient is 0, outside its bounds [{rows.lower[k]:g}, {rows.upper[k]:g}]: "
                 "drop the function or widen the bounds"
             )
+        self._check_shared_bounds()
+
+    def _check_shared_bounds(self) -> None:
+        """Refuse bounds on a kept function that a dropped one could take over from."""
+        rows, factor = self.rows, self._uniform
+        bounded = np.isfinite(rows.lower) | np.isfinite(rows.upper)
+        if factor is None or not bounded[self.kept].any():
+            return
+        lengths = np.linalg.norm(factor, axis=0)
+        for j in np.setdiff1d(np.arange(rows.n_basis), self.kept):
+            made = conditioning.combination(factor, self.kept, factor[:, j])
+            used = np.abs(np.zeros(rows.n_basis) if made is None else made) * lengths
+            shared = np.flatnonzero(bounded & (used > 1e-9 * lengths[j]))
+            if len(shared):
+                raise BasisError(
+                    f"basis function {j} ({rows.names[j]}) depends on function {shared[0]} "
+                    f"({rows.names[shared[0]]}), which has bounds, so dropping it would change the "
+                    "program: leave one of the two out of the basis"
+                )
 
 
 class _UnfitError(Exception):
@@ -256,8 +278,9 @@ class _Attempt:
         for self.rounds in range(1, _MAX_ROUNDS + 1):
             answer = lp.solve()
             if answer.status is Status.UNBOUNDED:
-                self._reach()
-                continue
+                if self._reach():
+                    continue
+                answer = lp.solve(loose=True)
             if answer.status is not Status.OPTIMAL:
                 raise SolverError(answer.status)
             inner, basic, multipliers = self._sharpened(answer.coef, answer.basic)
@@ -282,13 +305,16 @@ class _Attempt:
         program.trim(basic - program.n_bounds)
         return solution
 
-    def _reach(self) -> None:
-        """Add rows until the moments can be reached, or show that no rows ever will."""
+    def _reach(self) -> bool:
+        """Add rows until the moments can be reached, or show that no rows ever will.
+
+        Return whether any were added.
+        """
         program = self.program
-        for _ in range(_MAX_ROUNDS):
+        for turn in range(_MAX_ROUNDS):
             distance, direction = program.lp.direction()
             if distance <= _REACHED:
-                return
+                return turn > 0
             coef = program.coordinates.coef(direction)
             found = program.rows.separate(coef, unit=0.0, homogeneous=True)
             self.passes += 1
@@ -367,8 +393,9 @@ class _Attempt:
         at_bound[basic[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
         coef = program.coordinates.coef(inner)
         self._basis = (program.rows.rows(basic_keys)[0], coef)
-        bound_slack = program.bound_cost - program.bound_rows @ inner
-        active = bound_slack <= 1e-12 * (np.abs(program.bound_cost) + np.abs(inner).max())
+        bound_slack = _relative_slack(program.bound_rows, program.bound_cost, inner)
+        active = np.flatnonzero(bound_slack <= tolerances.TIGHT)
+        free = np.isin(tight, basic_keys).all() and np.isin(active, basic[in_bounds]).all()
         return AlpSolution(
             status=Status.OPTIMAL,
             coef=coef,
@@ -376,10 +403,12 @@ class _Attempt:
             moments=self.moments,
             tight=tight,
             tight_rows=tight_rows,
+            tight_cost=program.rows.rows(tight)[1],
             bound_rows=_dense(program.bound_rows[active]),
+            bound_cost=program.bound_cost[active],
             inner_moments=self.inner_moments,
             dual=dual,
-            unique=bool(np.isin(tight, basic_keys).all()),
+            unique=bool(free),
             audit=self._audit(coef, tight, dual, at_bound, found),
             passes=self.passes,
             rounds=self.rounds,
@@ -410,11 +439,7 @@ class _Attempt:
         raw, cost = self.program.rows.rows(keys)
         cost = np.zeros(len(keys)) if homogeneous else cost
         rows = self.program.coordinates.rows(raw)
-        # Terms that cancel, or are all zero, still carry the rounding error of the coefficients.
-        reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
-        rounding = np.finfo(float).eps / tolerances.TIGHT * reach
-        terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
-        return rows, (cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0)
+        return rows, _relative_slack(rows, cost, inner)
 
     def _audit(
         self,
@@ -442,9 +467,11 @@ class _Attempt:
         scale = max(abs(objective), float(np.abs(dual_terms).sum()))
         scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
         return Audit(
-            violation=max(0.0, -float(slack.min())),
+            violation=max(found.violation, -float(slack.min())),
             relative_violation=max(0.0, -float((slack / found.close_size).min())),
-            dual_residual=float(np.max(error[size > 0.0] / size[size > 0.0], initial=0.0)),
+            dual_residual=float(
+                np.max((error / np.where(size > 0.0, size, 1.0))[self.program.kept])
+            ),
             gap=abs(objective - float(dual_terms.sum())) / scale,
         )
 
@@ -458,6 +485,15 @@ class _Attempt:
         terms = abs(coordinates.rows(raw)).T @ dual + np.abs(self.inner_moments)
         share = tolerances.ROUNDING / tolerances.OPTIMALITY
         return share * float(terms.max()) * coordinates.spread
+
+
+def _relative_slack(rows: Matrix, cost: FloatArray, inner: FloatArray) -> FloatArray:
+    """Return the slacks of rows, relative to the size of the terms they are made of."""
+    # Terms that cancel, or are all zero, still carry the rounding error of the coefficients.
+    reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
+    rounding = np.finfo(float).eps / tolerances.TIGHT * reach
+    terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
+    return np.asarray((cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0))
 
 
 def _dense(rows: Matrix) -> FloatArray:

@@ -30,7 +30,7 @@ from bellweight.status import BasisError
 Bound = float | Sequence[float] | FloatArray | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Basis(ABC):
     """K functions of the state, with optional bounds on their coefficients."""
 
@@ -213,7 +213,14 @@ class Custom(Basis):
             raise BasisError(
                 f"the basis function {self.fn.text} was not stored: build Custom(fn) again"
             )
-        features = self.fn(states)
+        try:
+            features = self.fn(states)
+        except Exception as problem:
+            name = getattr(self.fn, "__name__", "fn")
+            raise BasisError(
+                f"the basis function {name!r} failed ({type(problem).__name__}: {problem}): it "
+                f"must accept states of shape {np.shape(states)}"
+            ) from problem
         if not sparse.issparse(features):
             features = checks.float_array(
                 features, "what the basis function returned", (-1, -1), BasisError, finite=False

@@ -19,6 +19,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 from scipy.linalg import null_space
+from scipy.optimize import nnls
 
 from bellweight import tolerances
 from bellweight.alp import AlpSolution
@@ -28,12 +29,16 @@ from bellweight.status import SolverError, Status
 _SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
 _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
 _POLISH_STEPS = 30
+_RANK = 1e-13  # singular values below this share of the largest are zero
 _ACCEPTED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class MinimumNormDual:
-    """The dual on its support: row `keys`, positive `values`, relative error of the equations."""
+    """The dual on its support: row `keys`, positive `values`, and how exactly it is optimal.
+
+    `residual` is the largest relative error of its equations and of its objective.
+    """
 
     keys: IntArray
     values: FloatArray
@@ -57,12 +62,27 @@ def _quadratic(solution: AlpSolution) -> FloatArray:
     bounds = sparse.csr_array(solution.bound_rows)
     scale = float(solution.dual.sum())
     moments = solution.inner_moments / scale
-    guess = _clarabel(rows, bounds, moments)
-    if rows.shape[1] <= _MAX_POLISHED:
-        polished = _polish(rows.toarray(), bounds.toarray(), moments, guess)
-        if polished is not None:
-            return polished * scale
-    return np.maximum(guess[: rows.shape[0]], 0.0) * scale
+    if rows.shape[1] > _MAX_POLISHED:
+        return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale
+    dense = _independent(rows.toarray(), bounds.toarray(), moments, solution.dual / scale)
+    guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
+    polished = _polish(*dense, guess)
+    return (np.maximum(guess[: rows.shape[0]], 0.0) if polished is None else polished) * scale
+
+
+def _independent(
+    rows: FloatArray, bounds: FloatArray, moments: FloatArray, dual: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the equations as orthonormal ones that the dual at hand solves exactly.
+
+    Tight rows are often fewer than basis functions or nearly dependent; equations that contradict
+    each other by a rounding error would be infeasible.
+    """
+    push = nnls(bounds.T, moments - rows.T @ dual)[0] if len(bounds) else np.zeros(0)
+    stacked = np.vstack([rows, bounds])
+    left, size, _ = np.linalg.svd(stacked, full_matrices=False)
+    basis = left[:, size > _RANK * size[0]]
+    return basis[: len(rows)], basis[len(rows) :], basis.T @ np.append(dual, push)
 
 
 def _clarabel(rows: sparse.csr_array, bounds: sparse.csr_array, moments: FloatArray) -> FloatArray:
@@ -128,12 +148,19 @@ def _conditions(
 
 
 def _residual(solution: AlpSolution, values: FloatArray) -> float:
-    """Return the largest error of the equations, apart from what active bounds may take up."""
+    """Return the largest relative error of the equations and of the dual objective.
+
+    Active bounds may take up, with non-negative multipliers, what the rows leave.
+    """
     error = solution.tight_rows.T @ values - solution.inner_moments
+    terms = solution.tight_cost * values
     if solution.bound_rows.shape[0]:
-        push = np.linalg.lstsq(solution.bound_rows.T, -error, rcond=None)[0]
+        push, _ = nnls(solution.bound_rows.T, -error)
         error = error + solution.bound_rows.T @ push
+        terms = np.append(terms, solution.bound_cost * push)
     size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
     # An equation whose terms are nearly zero still carries the rounding error of the others.
     size = size + tolerances.ROUNDING / tolerances.OPTIMALITY * float(size.max())
-    return float(np.max(np.abs(error) / size))
+    gap = abs(float(terms.sum()) - solution.objective)
+    scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
+    return max(float(np.max(np.abs(error) / size)), gap / scale)

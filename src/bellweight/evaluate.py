@@ -27,6 +27,7 @@ CONFIDENCE = 0.95
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000
 _TAIL_SAMPLE = 20_000
+_MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 
 @files.storable
@@ -47,9 +48,8 @@ class Evaluation:
     tail_reason: str = ""
 
     def __str__(self) -> str:
-        tail = f"tail at most {self.tail_bound:.4g}" if self.tail_bound is not None else (
-            f"tail unknown: {self.tail_reason}"
-        )  # fmt: skip
+        tail = "tail unknown" if self.tail_bound is None else f"tail at most {self.tail_bound:.4g}"
+        tail += f": {self.tail_reason}" if self.tail_reason else ""
         return (
             f"{self.mean:,.4f} +- {self.half_width:,.4f} "
             f"({self.episodes:,} episodes of {self.horizon} steps, seed {self.seed}; {tail})"
@@ -104,7 +104,8 @@ def evaluate(
     """Return the simulated discounted cost of a policy from the model's initial distribution.
 
     Give either `episodes` or the `half_width` to reach. The default horizon is the first at which
-    discount^horizon falls below 0.001. `resume` takes the `finished` blocks of a `WorkerError`.
+    discount^horizon falls below 0.001 and, with `half_width`, the tail below it. `resume` takes
+    the `finished` blocks of a `WorkerError`.
     """
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     rollout = rollout_of(model, policy)
@@ -115,6 +116,7 @@ def evaluate(
         raise ArgumentError("give episodes or half_width, not both")
     else:
         target = checks.positive(half_width, "half_width")
+        steps = _long_enough(model, policy, target, steps, chosen=horizon is not None)
         costs = _until(rollout, target, steps, seed, jobs, resume)
     return _evaluation(costs, steps, seed, _tail(model, policy, steps))
 
@@ -178,6 +180,24 @@ def _until(
     return costs
 
 
+def _long_enough(
+    model: TabularModel | EventModel, policy: Policy, target: float, steps: int, *, chosen: bool
+) -> int:
+    """Return a horizon whose tail is within the target; refuse a shorter one the user chose."""
+    for _ in range(_MOST_LONGER):
+        tail = _tail(model, policy, steps)[0]
+        if tail is None or tail <= target:
+            return steps
+        longer = steps + int(np.ceil(np.log(target / tail) / np.log(model.discount)))
+        if chosen:
+            raise ArgumentError(
+                f"horizon {steps} leaves out up to {tail:.4g}, more than half_width {target:g}: "
+                f"use a horizon of about {longer}, or leave it out"
+            )
+        steps = longer
+    return steps
+
+
 def _evaluation(
     costs: FloatArray, horizon: int, seed: int, tail: tuple[float | None, str]
 ) -> Evaluation:
@@ -193,7 +213,7 @@ def _tail(
         return _tabular_tail(model, policy, horizon), ""
     if model.cost_growth is None:
         return None, "the model declares no cost_growth"
-    # Cost at step t is at most the first one plus t times the growth, in expectation.
+    # |cost| at step t is at most the first one plus t times the growth, in expectation.
     states = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
     mask = model.admissible_mask(states)
     number, action = np.nonzero(mask)
@@ -203,7 +223,8 @@ def _tail(
     left = 1.0 - model.discount
     growth = model.cost_growth
     level = (mean + 2.0 * width + growth * horizon) / left + growth * model.discount / left**2
-    return model.discount**horizon * level, ""
+    reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
+    return model.discount**horizon * level, reason
 
 
 def _tabular_tail(model: TabularModel, policy: Policy, horizon: int) -> float:

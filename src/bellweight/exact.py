@@ -12,7 +12,7 @@ from bellweight.checks import FloatArray, IntArray
 from bellweight.models import TabularModel
 from bellweight.occupancy import policy_chain
 from bellweight.policy import Policy, Table, tie_margin
-from bellweight.status import SolverError, Status
+from bellweight.status import ModelError, SolverError, Status
 
 _MAX_IMPROVEMENTS = 1_000
 
@@ -32,6 +32,8 @@ def optimal(model: TabularModel) -> Optimal:
 
     An action is replaced only by one that is better beyond rounding, so the iteration ends.
     """
+    if not isinstance(model, TabularModel):
+        raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
     pairs = _first_cheapest(model, model.cost)
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
         chain = Chain(model.transition[pairs], model.discount)

@@ -27,6 +27,7 @@ from bellweight.checks import FloatArray, IntArray, Matrix
 from bellweight.status import SolverError, Status
 
 _TOLERANCE = 1e-10  # the tightest that HiGHS accepts
+_LOOSE = 1e-8
 _SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
@@ -101,12 +102,19 @@ class MasterLp:
         self._moments = moments
         self._pending = _DUAL_SIMPLEX
 
-    def solve(self) -> LpAnswer:
-        """Solve from the last basis; on failure once more from scratch."""
+    def solve(self, *, loose: bool = False) -> LpAnswer:
+        """Solve from the last basis; on failure again from scratch, by either simplex method.
+
+        `loose` is for moments that are reached only up to rounding, where the finest tolerance
+        finds no feasible point: the answer is then that of the nearest moments.
+        """
+        self._set_tolerance(_LOOSE if loose else _TOLERANCE)
         status = self._run(self._pending)
-        if status is Status.FAILED:
-            self._solver.clearSolver()
-            status = self._run(_DUAL_SIMPLEX)
+        for strategy in (_DUAL_SIMPLEX, _PRIMAL_SIMPLEX):
+            if status is Status.FAILED:
+                self._solver.clearSolver()
+                status = self._run(strategy)
+        self._set_tolerance(_TOLERANCE)
         solution = self._solver.getSolution()
         value = np.array(solution.col_value)[self._first :]
         return LpAnswer(
@@ -162,6 +170,9 @@ class MasterLp:
         starts = np.arange(2 * k, dtype=np.int32)
         self._call(solver.addCols(2 * k, closed, closed, closed, 2 * k, starts, index, signs))
         return solver
+
+    def _set_tolerance(self, tolerance: float) -> None:
+        self._call(self._solver.setOptionValue("primal_feasibility_tolerance", tolerance))
 
     def _set_phase(self, *, one: bool) -> None:
         artificial = np.arange(self._first, dtype=np.int32)

@@ -21,7 +21,7 @@ from bellweight.chain import Chain
 from bellweight.checks import FloatArray
 from bellweight.models import EventModel, TabularModel
 from bellweight.policy import Policy, checked_probabilities
-from bellweight.simulate import EventRollout, Task, run_blocks
+from bellweight.simulate import BLOCK, EventRollout, Task, run_blocks
 from bellweight.status import ArgumentError, SolverError, Status
 from bellweight.streams import stream_keys
 
@@ -134,12 +134,14 @@ def simulated_occupancy(
     tail = model.discount**horizon
     scale = (1.0 - model.discount) / (1.0 - tail)
     n = settings.episodes
-    mean = sum(block[0] for block in blocks) * scale / n
-    square = sum(block[1] for block in blocks) * scale**2 / n
-    variance = np.maximum(square - mean**2, 0.0) * n / (n - 1)
+    sizes = np.diff([*range(0, n, BLOCK), n])[:, None]
+    means = np.array([block[0] for block in blocks])
+    mean = (sizes * means).sum(axis=0) / n
+    # Deviations within the blocks and between them: no difference of large numbers.
+    spread = sum(block[1] for block in blocks) + (sizes * (means - mean) ** 2).sum(axis=0)
     return Occupancy(
-        moments=mean,
-        standard_error=np.sqrt(variance / n),
+        moments=scale * mean,
+        standard_error=scale * np.sqrt(spread / (n - 1) / n),
         tail_mass=tail,
         dual_share=sum(block[2] for block in blocks) * scale / n if program.knows_dual else None,
     )

@@ -74,13 +74,18 @@ class Support:
 
     def by_state(self, model: EventModel) -> tuple[IntArray, FloatArray]:
         """Return the distinct states (m, d) of an event model and their duals (m, A)."""
+        if self.states.ndim == 1:
+            raise PolicyError(
+                "the dual belongs to a tabular model: solve the event model itself, or take "
+                "Greedy(basis=..., coef=...) without a dual"
+            )
         found: tuple[IntArray, FloatArray] = dual_table(
             self.states, self.actions, self.values, model.n_actions
         )
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Policy(ABC):
     """A stationary policy, possibly randomised, possibly not yet bound to a model."""
 
@@ -253,6 +258,7 @@ class Greedy(Policy):
     coef: FloatArray
     dual: Support | None = None
     actions: IntArray | None = None
+    model_digest: str | None = None
 
     @classmethod
     def from_values(
@@ -262,7 +268,14 @@ class Greedy(Policy):
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
         actions = greedy_actions(model, rows.values(coef), mass)
-        return cls(basis=rows.basis, coef=coef, dual=dual, actions=actions, model=model)
+        return cls(
+            basis=rows.basis,
+            coef=coef,
+            dual=dual,
+            actions=actions,
+            model_digest=model.digest,
+            model=model,
+        )
 
     def on(self, model: TabularModel | EventModel) -> Greedy:
         if isinstance(model, EventModel):
@@ -275,7 +288,7 @@ class Greedy(Policy):
         return greedy_program(model, self.basis, self.coef, table)
 
     def probabilities(self, model: TabularModel) -> FloatArray:
-        known = self.actions is not None and self.model in (None, model)
+        known = self.model_digest == model.digest
         actions = self.actions if known else self.on(model).actions
         assert actions is not None
         return actions_to_probabilities(model, actions)
@@ -358,10 +371,13 @@ def tie_margin(model: TabularModel, values: FloatArray) -> FloatArray:
     """Return how much (N,) a pair's cost plus discounted next value may exceed another's in a tie.
 
     The margin is relative to the terms of the sum, not to the sum, which may cancel to zero; the
-    second part is what rounding leaves of values that are zero themselves.
+    second part is what rounding leaves of values that are zero themselves. It looks at the costs of
+    the state and of where the pair leads, so a huge cost elsewhere does not make ties here.
     """
     terms = np.abs(model.cost) + model.discount * (model.transition @ np.abs(values))
-    rounding = np.finfo(float).eps * float(np.abs(model.cost).max()) / (1.0 - model.discount)
+    largest = np.maximum.reduceat(np.abs(model.cost), model.pair_start[:-1])
+    nearby = largest[model.pair_state] + model.transition @ largest
+    rounding = np.finfo(float).eps * nearby / (1.0 - model.discount)
     return np.asarray(tolerances.TIE * terms + rounding)
 
 

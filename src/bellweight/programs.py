@@ -15,6 +15,7 @@ from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import EventModel
 from bellweight.models.compile import Source
+from bellweight.status import PolicyError
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,11 @@ def softmax_program(
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
     """
+    if len(target.dual[1]):
+        raise PolicyError(
+            "the target of a DualSoftmax is a DualSoftmax itself, which the compiled loops cannot "
+            "nest: use its target, or a Greedy policy"
+        )
     exponents = np.where(
         model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
     )

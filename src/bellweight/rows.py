@@ -37,12 +37,14 @@ class Separation:
     """The answer of one pass over the rows at given coefficients.
 
     `close` holds the keys of the rows with the smallest relative slack, violated ones first, and
-    `close_size` the scale that each is relative to; `near` the keys of all rows that may be tight.
+    `close_size` the scale that each is relative to; `near` the keys of all rows that may be tight;
+    `violation` is the largest violation in original units.
     """
 
     close: IntArray
     close_size: FloatArray
     near: IntArray
+    violation: float
 
 
 class BellmanRows(ABC):
@@ -376,12 +378,14 @@ class _Picks:
         self._close: list[IntArray] = []
         self._relative: list[FloatArray] = []
         self._size: list[FloatArray] = []
+        self._violation = 0.0
 
     def add(self, start: int, slack: FloatArray, size: FloatArray, near: FloatArray) -> None:
         """Take in a block of consecutive rows: their slacks, tolerance scales, nearness bounds."""
         # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
         size = np.where(size > 0.0, size, 1.0)
         relative = slack / size
+        self._violation = max(self._violation, -float(slack.min()))
         self._near.append(start + np.flatnonzero(slack <= near))
         lowest = _smallest(relative, self._per_block)
         self._close.append(start + lowest)
@@ -395,6 +399,7 @@ class _Picks:
             close=np.concatenate(self._close)[chosen].astype(np.int64),
             close_size=np.concatenate(self._size)[chosen],
             near=np.concatenate(self._near),
+            violation=self._violation,
         )
 
 

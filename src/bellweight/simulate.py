@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
+from joblib import hash as joblib_hash
 
 from bellweight import checks
 from bellweight.basis import Basis
@@ -29,7 +30,7 @@ from bellweight.models.compile import Source, naming
 from bellweight.models.events import fault_error
 from bellweight.policy import Policy, checked_probabilities
 from bellweight.programs import Program, monomials
-from bellweight.status import ArgumentError, PolicyError, WorkerError
+from bellweight.status import ArgumentError, ModelError, PolicyError, WorkerError
 from bellweight.streams import Keys, compiled, draw, episode_key, stream_keys
 
 BLOCK = 1_024
@@ -37,7 +38,13 @@ BLOCK = 1_024
 
 _MOST_BARREN = 5  # batches of draws without a new state before sampling gives up
 
-Finished = Mapping[tuple[int, int], Any]
+
+class Finished(dict[tuple[int, int], Any]):
+    """Finished blocks of episodes, by their range; the label tells which run they belong to."""
+
+    def __init__(self, blocks: Mapping[tuple[int, int], Any], label: str) -> None:
+        super().__init__(blocks)
+        self.label = label
 
 
 class Rollout(Protocol):
@@ -54,6 +61,8 @@ def rollout_of(model: TabularModel | EventModel, policy: Policy) -> Rollout:
         raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
     if isinstance(model, TabularModel):
         return TabularRollout.of(model, policy)
+    if not isinstance(model, EventModel):
+        raise ModelError(f"model is {model!r}, expected a TabularModel or EventModel")
     return EventRollout.of(model, policy.program(model))
 
 
@@ -85,7 +94,12 @@ def run_blocks(
     the missing ones are run.
     """
     edges = [*range(first, last, BLOCK), last]
-    done = dict(finished or {})
+    if finished is not None and getattr(finished, "label", "") != joblib_hash(task):
+        raise ArgumentError(
+            "the finished blocks belong to another run: resume with the same model, policy, seed "
+            "and horizon"
+        )
+    done: dict[tuple[int, int], Any] = {} if finished is None else dict(finished)
     todo = [edge for edge in pairwise(edges) if edge not in done]
     workers = -1 if jobs is None else checks.count(jobs, "jobs")
     work = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
@@ -97,7 +111,7 @@ def run_blocks(
             f"a worker process died after {len(done)} of {len(edges) - 1} blocks "
             f"({type(problem).__name__}): resume with the error's finished blocks, use fewer jobs "
             "if memory ran out, or run on Dask, which retries",
-            done,
+            Finished(done, joblib_hash(task)),
         ) from problem
     return [done[edge] for edge in pairwise(edges)]
 
@@ -186,9 +200,10 @@ class EventRollout:
     def moment_block(
         self, first: int, last: int, horizon: int, keys: Keys
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Return the sum and the cross products of discounted features, and the dual hits."""
+        """Return the mean and summed squared deviations of features, and the dual hits."""
         _, sums, hits = self._run(first, last, horizon, keys)
-        return sums.sum(axis=0), (sums**2).sum(axis=0), float(hits.sum())
+        mean = sums.mean(axis=0)
+        return mean, ((sums - mean) ** 2).sum(axis=0), float(hits.sum())
 
     def state_block(self, first: int, last: int, _: int, keys: Keys) -> IntArray:
         """Return one state per episode, drawn from the discounted occupancy."""

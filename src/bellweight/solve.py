@@ -59,11 +59,11 @@ class Result:
     """What a run found, how it ended, and how good it is.
 
     `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
-    the initial distribution and `cost` the exact cost of the greedy policy from it: the optimal
-    cost lies between them, up to the audit's violation. Both are None where states cannot be
-    enumerated: use `bellweight.evaluate` there. `support` lists where the dual has mass; `dual` is
-    the same as an array over the pairs of a tabular model. `moments_error` (K,) are the standard
-    errors of simulated moments.
+    the initial distribution, less what the audit's violation could add to it, and `cost` the exact
+    cost of the greedy policy from it: the optimal cost lies between them. Both are None where
+    states cannot be enumerated: use `bellweight.evaluate` there. `support` lists where the dual has
+    mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error` (K,) are
+    the standard errors of simulated moments.
     """
 
     status: Status
@@ -82,6 +82,7 @@ class Result:
     cost: float | None
     moments_error: FloatArray | None
     history: tuple[Iteration, ...]
+    reported_iteration: int
     phases: tuple[Phase, ...]
     warnings: tuple[str, ...]
     stop: Stop
@@ -99,8 +100,7 @@ class Result:
     @property
     def reported(self) -> Iteration:
         """The history entry of the reported iterate."""
-        matching = [entry for entry in self.history if entry.objective == self.objective]
-        return matching[-1] if matching else self.history[-1]
+        return self.history[self.reported_iteration]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an `.npz` file, whole or not at all."""
@@ -133,6 +133,7 @@ def solve(
     rows: AllRows | SampledRows | None = None,
     simulation: Simulation | None = None,
     stop: Stop | None = None,
+    regularisation: float = 0.0,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool | Watch = False,
@@ -146,6 +147,13 @@ def solve(
     `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
     """
     _check_arguments(model, basis, method)
+    if stop is not None and not isinstance(stop, Stop):
+        raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
+    if regularisation != 0.0:
+        raise ArgumentError(
+            f"regularisation is {regularisation}, expected 0: regularised programs are not "
+            "available in this version"
+        )
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     bench = _bench(model, basis, rows, simulation or Simulation(), seed, jobs)
@@ -157,7 +165,7 @@ def solve(
         limits,
         point=None if earlier is None else _reached(earlier),
         # The reported iterate is solved again, so its entry is replaced by a fresh one.
-        history=() if earlier is None else earlier.history[:-1],
+        history=() if earlier is None else earlier.history[: earlier.reported_iteration],
         watch=_print_iteration if progress is True else (progress or None),
     )
     seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
@@ -184,7 +192,7 @@ def summary(result: Result) -> str:
     if last.dual_share is not None:
         lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits")
     if result.cost is not None and result.lower_bound is not None:
-        gap = result.cost - result.lower_bound
+        gap = max(0.0, result.cost - result.lower_bound)
         low, high = _number(result.lower_bound), _number(result.cost)
         lines.append(f"cost        {high} (greedy policy, exact, over all time)")
         lines.append(f"optimum     between {low} and {high}")
@@ -196,8 +204,8 @@ def summary(result: Result) -> str:
     terms = [f"{value:+.6g} {name}" for value, name in zip(result.coef, result.names, strict=True)]
     shown = terms[:6] + (["..."] if len(terms) > 6 else [])
     lines.append(f"value       {'  '.join(shown)}")
-    for phase, index in zip(result.phases, range(len(result.phases)), strict=True):
-        lines.append(f"phase {index + 1:<5} cost {_number(phase.cost)}")
+    for number, phase in enumerate(result.phases, start=1):
+        lines.append(f"phase {number:<5} cost {_number(phase.cost)}")
     lines.extend(f"warning     {text}" for text in result.warnings)
     lines.append(f"next        {result.status.remedy or _advice(result)}")
     return "\n".join(lines)
@@ -237,8 +245,8 @@ def _bench(
     jobs: int | None,
 ) -> Bench:
     if isinstance(model, TabularModel):
-        if isinstance(rows, SampledRows):
-            raise ArgumentError("rows is SampledRows, expected AllRows for a tabular model")
+        if rows is not None and not isinstance(rows, AllRows):
+            raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")
         return TabularBench((rows or AllRows()).on(model, basis))
     if not isinstance(rows, SampledRows):
         raise ArgumentError(
@@ -256,6 +264,8 @@ def _earlier(
 ) -> Result | None:
     if resume is None:
         return None
+    if not isinstance(resume, Result | str | os.PathLike):
+        raise ArgumentError(f"resume is {resume!r}, expected a Result or the path of a saved one")
     earlier = resume if isinstance(resume, Result) else Result.load(resume, model=model)
     if earlier.model_digest != model.digest:
         raise ArgumentError("resume is the result of another model: pass the model it came from")
@@ -270,6 +280,13 @@ def _earlier(
             f"resume is a result of {type(earlier.method).__name__}, the method is "
             f"{type(method).__name__}: use the same method, or start=Fixed(result.weights)"
         )
+    if known and repr(earlier.method) != repr(method):
+        raise ArgumentError(
+            f"resume is a result of {earlier.method!r}, the method is {method!r}: use the same "
+            "settings, or start=Fixed(result.weights)"
+        )
+    if isinstance(bench, EventBench) and earlier.seed != bench.seed:
+        raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
 
 
@@ -295,10 +312,11 @@ def _result(
         dual=None if tabular is None else _frozen(iterate.dual.over_pairs(tabular)),
         policy=iterate.greedy,
         objective=iterate.solution.objective,
-        lower_bound=None if tabular is None else float(bench.rows.moments(tabular.initial) @ coef),
+        lower_bound=_lower_bound(bench, iterate),
         cost=None if tabular is None else bench.cost(iterate.greedy),
         moments_error=iterate.point.standard_error,
         history=outcome.history,
+        reported_iteration=outcome.reported,
         phases=tuple(_phase(bench, phase) for phase in outcome.phases),
         warnings=notes,
         stop=stop,
@@ -308,6 +326,15 @@ def _result(
         model_size=_size(bench),
         model_digest=model.digest,
     )
+
+
+def _lower_bound(bench: Bench, iterate: Iterate) -> float | None:
+    """Return the approximate initial value, shifted down until every row holds."""
+    model, solution = bench.model, iterate.solution
+    if not isinstance(model, TabularModel):
+        return None
+    shift = solution.audit.violation / (1.0 - model.discount)
+    return float(bench.rows.moments(model.initial) @ solution.coef) - shift
 
 
 def _size(bench: Bench) -> str:

@@ -98,7 +98,7 @@ class WorkerError(BellweightError, RuntimeError):
     """A worker process died; `finished` holds the blocks of work that were done before."""
 
     def __init__(self, text: str, finished: Mapping[tuple[int, int], Any]) -> None:
-        self.finished = dict(finished)
+        self.finished = finished
         super().__init__(text)
 
 

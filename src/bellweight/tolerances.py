@@ -27,6 +27,9 @@ TIE: Final = 1e-12
 DEPENDENT: Final = 1e-10
 """A basis column is dependent when this little of it lies outside the span of earlier ones."""
 
+DUAL: Final = 1e-7
+"""Largest relative error of the minimum-norm dual's equations and objective."""
+
 FLOW_BALANCE: Final = 1e-10
 """Largest 1-norm of the flow-balance residual of an exact occupancy."""
 

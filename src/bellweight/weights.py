@@ -5,11 +5,11 @@ computes the policy's discounted occupancy, and stops when that occupancy equals
 (in the sup norm) or else updates the weights. A method supplies three things:
 
     start      the first weights
-    policy     the generator: from an iterate to a policy, or None when the weights are final
+    generate   the generator: from an iterate to a policy, or None when the weights are final
     update     the update: from weights and occupancy to the next weights
 
-To try another generator or update, subclass `Iterative` and override `policy` or `update`; with the
-convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
+To try another generator or update, subclass `Iterative` and override `generate` or `update`; with
+the convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
 constant is small enough (the paper's remark on generalisations).
 
 A `Bench` does the work for a kind of model: exactly on tabular models, by simulation on event
@@ -143,7 +143,7 @@ class Iterate:
         return self.bench.greedy(self.solution.coef, self.dual)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Method(ABC):
     """A way to choose the weights: immutable settings, no data."""
 
@@ -151,7 +151,7 @@ class Method(ABC):
     def first(self, bench: Bench) -> Point:
         """Return the weights to begin with."""
 
-    def policy(self, iterate: Iterate) -> Policy | None:
+    def generate(self, iterate: Iterate) -> Policy | None:
         """Return the policy whose occupancy the weights should match; None: they are final."""
         return None
 
@@ -182,6 +182,8 @@ class Fixed(Method):
 
     def first(self, bench: Bench) -> Point:
         if self.moments is not None:
+            if not isinstance(self.weights, str) or self.weights != "initial":
+                raise ArgumentError("give Fixed weights or moments, not both")
             return Point(bench.checked_moments(self.moments))
         return bench.named_point(self.weights, "weights")
 
@@ -191,10 +193,10 @@ class Fixed(Method):
 class FromPolicy(Method):
     """The occupancy of a given policy; with `Uniform()` the paper's Random."""
 
-    from_policy: Policy = field(default_factory=Uniform)
+    policy: Policy = field(default_factory=Uniform)
 
     def first(self, bench: Bench) -> Point:
-        return bench.occupied(bench.occupancy(self.from_policy))
+        return bench.occupied(bench.occupancy(self.policy))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -212,7 +214,13 @@ class Iterative(Method):
 
     def first(self, bench: Bench) -> Point:
         if isinstance(self.start, Method):
-            return _finished(bench, self.start, "start").point
+            point = _finished(bench, self.start, "start").point
+            if point.weights is None and isinstance(bench, TabularBench):
+                raise ArgumentError(
+                    "start gives moments only, expected weights on a tabular model: use "
+                    "Fixed(weights)"
+                )
+            return point
         return bench.named_point(self.start, "start")
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
@@ -225,7 +233,7 @@ class Iterative(Method):
 class PIA(Iterative):
     """The primal iterative algorithm: the generator is the greedy policy. It may cycle."""
 
-    def policy(self, iterate: Iterate) -> Policy:
+    def generate(self, iterate: Iterate) -> Policy:
         return iterate.greedy
 
 
@@ -257,7 +265,7 @@ class DIA(Iterative):
             return self
         return replace(self, target=_finished(bench, self.target, "target").greedy)
 
-    def policy(self, iterate: Iterate) -> Policy:
+    def generate(self, iterate: Iterate) -> Policy:
         assert isinstance(self.target, Policy)
         return DualSoftmax(iterate.dual, self.target, self.temperature, self.smoothing_mass)
 
@@ -309,12 +317,21 @@ class Bench(ABC):
         """Solve the program for some weights and select the minimum-norm dual."""
         solution = self.program(point.weights).solve(point.moments, point.weights)
         dual = minimum_norm_dual(solution)
+        if dual.residual > tolerances.DUAL:
+            solution = replace(solution, status=Status.INACCURATE)
         support = Support(*self.rows.support_of(dual.keys), dual.values)
         return Iterate(self, point, solution, support, dual.residual)
 
     def checked_moments(self, moments: Any) -> FloatArray:
-        """Return moments (K,) given by the user."""
-        return checks.float_array(moments, "moments", (self.rows.n_basis,), ArgumentError)
+        """Return moments (K,) given by the user: those of a distribution, so 1 gives 1."""
+        given = checks.float_array(moments, "moments", (self.rows.n_basis,), ArgumentError)
+        total = float(given @ self.rows.constant())
+        if abs(total - 1.0) > tolerances.PROBABILITY:
+            raise ArgumentError(
+                f"moments give the constant function {total:.12g}, expected 1: use the moments of "
+                "weights that sum to one"
+            )
+        return given
 
 
 class TabularBench(Bench):
@@ -412,11 +429,15 @@ class EventBench(Bench):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How a run ended: the iterate to report, the history, and all phases of a cycle."""
+    """How a run ended: the iterate to report, the history, and all phases of a cycle.
+
+    `reported` is the place of the reported iterate in the history.
+    """
 
     status: Status
     iterate: Iterate
     history: tuple[Iteration, ...]
+    reported: int
     phases: tuple[Iterate, ...] = ()
 
 
@@ -438,7 +459,7 @@ def select_weights(
     except KeyboardInterrupt:
         if run.last is None:
             raise
-        return Outcome(Status.INTERRUPTED, run.last, tuple(run.history))
+        return Outcome(Status.INTERRUPTED, run.last, tuple(run.history), len(run.history) - 1)
 
 
 def _finished(bench: Bench, method: Method, role: str) -> Iterate:
@@ -495,7 +516,7 @@ class _Run:
     def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, Iteration]:
         began = time.perf_counter()
         iterate = self.bench.iterate(point)
-        policy = method.policy(iterate)
+        policy = method.generate(iterate)
         occupancy = None if policy is None else self.bench.occupancy(policy)
         occupied = None if occupancy is None else self.bench.occupied(occupancy)
         gap = None if occupied is None else np.abs(occupied.vector - point.vector)
@@ -526,7 +547,11 @@ class _Run:
 
     def _updated(self, method: Method, point: Point, occupied: Point) -> Point:
         following = method.update(point.vector, occupied.vector)
-        return self.bench.point_of(following, occupied.standard_error)
+        error = occupied.standard_error
+        if error is not None and point.standard_error is not None:
+            # The streams are the same, so errors of a mixture add up at most.
+            error = method.update(point.standard_error, error)
+        return self.bench.point_of(following, error)
 
     def _status(self, record: Iteration) -> Status | None:
         if record.sup_norm is None or self._settled(record):
@@ -547,7 +572,7 @@ class _Run:
     def _outcome(self, status: Status, iterate: Iterate) -> Outcome:
         if iterate.solution.status is Status.INACCURATE:
             status = Status.INACCURATE
-        return Outcome(status, iterate, tuple(self.history))
+        return Outcome(status, iterate, tuple(self.history), len(self.history) - 1)
 
     def _period(self, moments: FloatArray) -> int | None:
         """Return the period with which the moments repeat, or None.
@@ -583,16 +608,18 @@ class _Run:
             assert occupied is not None
             point = self._updated(method, point, occupied)
         costs = [self.bench.cost(phase.greedy) for phase in phases]
-        best = phases[int(np.argmin(costs))]
-        outcome = self._outcome(Status.CYCLING, best)
-        return replace(outcome, phases=tuple(phases))
+        best = int(np.argmin(costs))
+        outcome = self._outcome(Status.CYCLING, phases[best])
+        place = len(self.history) - period + best
+        return replace(outcome, phases=tuple(phases), reported=place)
 
 
 def _noise_ratio(point: Point, occupied: Point) -> float | None:
     """Return the largest change of a moment in standard errors of the estimate."""
-    error = occupied.standard_error
-    if error is None:
+    if occupied.standard_error is None:
         return None
     gap = np.abs(occupied.moments - point.moments)
-    noisy = error > 0.0
-    return float(np.max(gap[noisy] / error[noisy], initial=0.0))
+    # A moment without noise, such as that of the constant, is held to the exact tolerance.
+    size = np.maximum(np.abs(occupied.moments), np.abs(point.moments))
+    error = np.maximum(occupied.standard_error, _EXACT_TOL * size)
+    return float(np.max(gap[error > 0.0] / error[error > 0.0], initial=0.0))

@@ -57,7 +57,7 @@ def user_rule(state, parameters): ...
 UNIFORM, GREEDY, RULE = 0, 1, 2
 FINE, BAD_PROBABILITY, NEGATIVE_STATE, BAD_COST, BAD_ACTION, NO_ACTION = 0, 1, 2, 3, 4, 5
 FAULTS = 8
-TIE = 1e-12
+TIE, CLEAR, CLEAR_HERE = 1e-12, 1e-6, 1e-9
 SAME_MASS = 1e-9
 SLACK = 1e-9
 
@@ -240,6 +240,12 @@ def fill_plain_changes(state, constant, linear, quadratic, curve, slope, success
 
 
 @inlined
+def is_clear(lowest, second, here):
+    """Return whether two qualities are too far apart for a tie, whatever cancelled in them."""
+    return second - lowest > CLEAR * (abs(lowest) + abs(second)) + CLEAR_HERE * abs(here)
+
+
+@inlined
 def combined_choice(here, change):
     """Return the greedy action made of independent choices, or -1 when one of them is close."""
     place = 0
@@ -255,7 +261,7 @@ def combined_choice(here, change):
                 chosen = option - OPTION_START[g]
             elif total < second:
                 second = total
-        if not second - lowest > 10.0 * TIE * (abs(lowest) + 2.0 * abs(here)):
+        if not is_clear(lowest, second, here):
             return -1
         place += chosen * STRIDE[g]
     return COMBINED[place]
@@ -353,7 +359,14 @@ def greedy_action(
             second = q
     if best < 0:
         return -NO_ACTION
-    edge = lowest + TIE * (abs(lowest) + 2.0 * abs(here))
+    if is_clear(lowest, second, here):
+        return best
+    # Close: the margin of a tie is relative to the terms of the value, which may cancel.
+    fill_features(state, prefix, letter, phi)
+    terms = abs(lowest) + abs(user_cost(state, best))
+    for k in range(len(coef)):
+        terms += 2.0 * abs(coef[k] * phi[k])
+    edge = lowest + TIE * terms
     if second > edge:
         return best
     row = find(state, tie_slots, tie_states) if len(tie_states) > 0 else -1

@@ -58,7 +58,8 @@ class EventModel:
     `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
     number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`,
     or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
-    `cost_growth` declares by how much the expected cost can grow in one step at most; without it
+    `cost_growth` declares by how much the largest absolute cost over the actions can grow in one
+    step at most, in expectation; without it
     the tail of a simulated cost has no bound. `compiled=False` runs everything as plain Python,
     slowly.
     """

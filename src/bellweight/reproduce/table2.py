@@ -44,7 +44,7 @@ from bellweight.weights import Iteration
 EPISODES = Table2Settings().episodes
 RESUMES = True
 QUICK = Table2Settings(
-    episodes=2_000, samples=2, occupancy_episodes=1_000, choice_episodes=500, max_iterations=8
+    episodes=1_000, samples=2, occupancy_episodes=500, choice_episodes=250, max_iterations=6
 )
 """A look at the whole table in a minute or two."""
 

@@ -13,7 +13,13 @@ from bellweight.reproduce.paper import (
     TABLE2_LARGEST_TOTAL,
     TABLE2_STATES,
 )
-from bellweight.reproduce.table2_runs import BEST_STATIC, LAST_BUFFER, METHODS, Run
+from bellweight.reproduce.table2_runs import (
+    BEST_STATIC,
+    LAST_BUFFER,
+    METHODS,
+    OTHER_TIE,
+    Run,
+)
 from bellweight.reproduce.verdicts import TABLE2_EPISODES
 from bellweight.status import Status
 
@@ -40,6 +46,10 @@ def _ends(value: tuple[float, float]) -> str:
     return f"{value[0]:,.0f} to {value[1]:,.0f}"
 
 
+def _pace(value: float) -> str:
+    return f"{value:,.0f} times faster" if value >= 1.0 else f"{1.0 / value:,.1f} times slower"
+
+
 _COST_COLUMNS = (
     Column("policy", "policy", right=False),
     Column("cost", "cost ± simulation", _interval),
@@ -57,7 +67,7 @@ _GENERATION_COLUMNS = (
     Column("seconds", "seconds", lambda value: f"{value:.2f}"),
     Column("seconds_range", "range", lambda value: f"{value[0]:.2f} to {value[1]:.2f}"),
     Column("paper", "paper", lambda value: f"{value:,.2f}"),
-    Column("speedup", "verdict", lambda value: f"{value:,.0f} times faster"),
+    Column("speedup", "verdict", _pace),
     Column("iterations", "iterations"),
     Column("ended", "ended", right=False),
     Column("share", "visits with dual mass", lambda value: f"{100.0 * value:.2g} %"),
@@ -115,6 +125,10 @@ def general_notes(table: Table2) -> tuple[str, ...]:
         f"{settings.max_iterations} iterations at most, which ended {_unsettled(table)}: its row "
         "is then that of the last iterate.",
     ]
+    found.append(
+        f"{LAST_BUFFER}: queues 3 and 8 are both last on their routes; the faster service, queue "
+        f"3, goes first. {OTHER_TIE}: the same rule with that tie decided the other way."
+    )
     choice = table.choice
     if choice is not None:
         order = " ".join(map(str, choice.order))
