@@ -112,9 +112,8 @@ def test_names_inside_comprehensions_annotations_and_attributes() -> None:
 
 
 def test_one_name_with_two_meanings(tmp_path: Path) -> None:
-    first = module_with(
-        tmp_path, "first", "RATE = 0.25\ndef probability(event):\n    return RATE\n"
-    )
+    chances = "RATE = 0.25\ndef probability(state, event):\n    return RATE + 0.0 * state[0]\n"
+    first = module_with(tmp_path, "first", chances)
     second = module_with(tmp_path, "second", "RATE = 7.0\ndef cost(state):\n    return RATE\n")
     tabular = build(probability=first.probability, cost=second.cost).to_tabular()
     assert tabular.cost.tolist() == [7.0] * 6

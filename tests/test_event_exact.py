@@ -228,6 +228,29 @@ def test_sampled_occupancy_states_follow_the_occupancy() -> None:
     assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-4
 
 
+def test_sampled_occupancy_states_take_the_right_number_of_steps() -> None:
+    # Every step adds one job: the state is the number of steps, P(steps = t) = (1 - a) a^t.
+    def cost(state: Any) -> float:
+        return 0.0 * state[0]
+
+    def probability() -> float:
+        return 1.0
+
+    def move(state: Any) -> None:
+        state[0] += 1
+
+    model = bw.EventModel(
+        dimension=1, actions=1, events=1, cost=cost, probability=probability, move=move,
+        discount=0.6, compiled=False,
+    )  # fmt: skip
+    n = 3_000
+    rollout = EventRollout.of(model, bw.Uniform().program(model))
+    steps = rollout.state_block(0, n, 0, stream_keys(5)).ravel()
+    seen = np.bincount(np.minimum(steps, 8), minlength=9)
+    expected = n * np.append(0.4 * 0.6 ** np.arange(8), 0.6**8)
+    assert stats.chisquare(seen, expected).pvalue > 1e-4
+
+
 @pytest.mark.parametrize("name", [None, "softmax"])
 def test_sampled_states_are_distinct_and_reproducible(name: str | None) -> None:
     policy = None if name is None else policies()[name]

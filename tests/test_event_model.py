@@ -185,6 +185,33 @@ def test_greedy_actions_equal_those_of_the_enumerated_model() -> None:
     assert acted == enumerated.actions.tolist()
 
 
+@pytest.mark.parametrize("form", ["data", "functions"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_qualities_that_differ_by_rounding_are_ties(degree: int, form: str) -> None:
+    # 0.1 + 0.2 and 0.3 of the same event: the same to whoever does not look at the last bit.
+    def cost(state: Any) -> float:
+        return 0.7 * state[0]
+
+    def probability(state: Any, action: Any, event: Any) -> float:
+        if event == 2:
+            return 0.05
+        return (0.3 if event == 0 else 0.0) if action == 1 else 0.1 + 0.1 * event
+
+    chances = [[probability(None, action, event) for event in range(3)] for action in range(3)]
+    model = bw.EventModel(
+        dimension=1, actions=3, events=3, cost=cost, move=[[1], [1], [-1]], discount=0.9,
+        probability=np.array(chances) if form == "data" else probability, compiled=False,
+    )  # fmt: skip
+    basis, rng = bw.Polynomial(degree), np.random.default_rng(degree)
+    states = np.arange(40)[:, None]
+    middle = bw.Support(states, np.ones(40, dtype=np.int64), np.ones(40))
+    for _ in range(5):
+        coef = rng.normal(size=degree + 1)
+        undecided, decided = (bw.Greedy(basis, coef, dual).on(model) for dual in (None, middle))
+        assert {undecided.action(state) for state in states} == {0}
+        assert {decided.action(state) for state in states} == {1}
+
+
 def test_masses_that_differ_by_rounding_go_to_the_lowest_action() -> None:
     model, _ = em.random_jumps(1)
     states = np.array([[0] * model.dimension] * 2)

@@ -139,12 +139,12 @@ def test_static_priorities() -> None:
 def test_last_buffer_first() -> None:
     rule = PAPER.last_buffer_first()
     full = np.ones(8, dtype=np.int64)
-    # Queues 8 and 3 are both last: the faster, 3, goes first; 2 before 6; 7 before 5 before 4.
-    assert PAPER.allocations[act(rule, full)] == (2, 1, 6)
+    # Queues 8 and 3 are both last: the later, 8, goes first; 2 before 6; 7 before 5 before 4.
+    assert PAPER.allocations[act(rule, full)] == (7, 1, 6)
     ladder = [
-        ({2: 0}, (7, 1, 6)),
-        ({1: 0}, (2, 5, 6)),
-        ({6: 0}, (2, 1, 4)),
+        ({7: 0}, (2, 1, 6)),
+        ({1: 0}, (7, 5, 6)),
+        ({6: 0}, (7, 1, 4)),
         ({2: 0, 7: 0}, (0, 1, 6)),
     ]
     for emptied, expected in ladder:
@@ -152,7 +152,7 @@ def test_last_buffer_first() -> None:
         state[list(emptied)] = 0
         assert PAPER.allocations[act(rule, state)] == expected
     priorities = PAPER.static_priorities()
-    same = priorities[(2, 7, 0, 1, 5, 6, 4, 3)]
+    same = priorities[(7, 2, 0, 1, 5, 6, 4, 3)]
     assert all(act(rule, state) == act(same, state) for state in some_states(200, 8))
 
 

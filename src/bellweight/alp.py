@@ -439,7 +439,8 @@ class _Attempt:
         raw, cost = self.program.rows.rows(keys)
         cost = np.zeros(len(keys)) if homogeneous else cost
         rows = self.program.coordinates.rows(raw)
-        return rows, _relative_slack(rows, cost, inner)
+        unit = 0.0 if homogeneous else self.program.lp.cost_unit
+        return rows, _relative_slack(rows, cost, inner, unit)
 
     def _audit(
         self,
@@ -487,11 +488,14 @@ class _Attempt:
         return share * float(terms.max()) * coordinates.spread
 
 
-def _relative_slack(rows: Matrix, cost: FloatArray, inner: FloatArray) -> FloatArray:
+def _relative_slack(
+    rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float = 0.0
+) -> FloatArray:
     """Return the slacks of rows, relative to the size of the terms they are made of."""
-    # Terms that cancel, or are all zero, still carry the rounding error of the coefficients.
+    # Terms that cancel, or are all zero, still carry the rounding error of the coefficients, which
+    # is at least that of a typical cost.
     reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
-    rounding = np.finfo(float).eps / tolerances.TIGHT * reach
+    rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
     terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
     return np.asarray((cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0))
 

@@ -35,17 +35,21 @@ def optimal(model: TabularModel) -> Optimal:
     if not isinstance(model, TabularModel):
         raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
     pairs = _first_cheapest(model, model.cost)
+    seen: set[bytes] = set()  # a policy that comes back differs from the last one by rounding only
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
         chain = Chain(model.transition[pairs], model.discount)
         values = chain.values(model.cost[pairs])
         quality = model.cost + model.discount * (model.transition @ values)
         following = _first_cheapest(model, quality)
         best = quality[following]
-        improved = best + tie_margin(model, values)[following] < values
-        if not improved.any():
+        # Against the same values, so that an error of the values does not pass for a gain.
+        improved = best + tie_margin(model, values)[following] < quality[pairs]
+        known = pairs.tobytes()
+        if not improved.any() or known in seen:
             residual = float(np.abs(best - values).max())
             policy = Table(model.pair_action[pairs], model=model)
             return Optimal(values, policy, residual, iteration)
+        seen.add(known)
         pairs = np.where(improved, following, pairs)
     raise SolverError(Status.FAILED, f"policy iteration took over {_MAX_IMPROVEMENTS} improvements")
 

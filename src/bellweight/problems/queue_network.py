@@ -150,9 +150,9 @@ class QueueNetwork:
         return {order: self.static_priority(order) for order in orders}
 
     def last_buffer_first(self) -> Rule:
-        """Serve the job closest to leaving; ties go to the faster service."""
+        """Serve the job closest to leaving; ties go to the last queue of the list."""
         left = self._stages_left()
-        order = sorted(range(self.n_queues), key=lambda i: (left[i], -self.services[i]))
+        order = sorted(range(self.n_queues), key=lambda i: (left[i], -i))
         return self.static_priority(order)
 
     def longest_queue(self) -> Rule:

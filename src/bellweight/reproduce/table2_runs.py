@@ -34,13 +34,13 @@ from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iteration, Method, S
 METHODS = tuple(TABLE2)
 LAST_BUFFER = "Last buffer first"
 BEST_STATIC = "Best static priority"
-OTHER_TIE = "Last buffer, 8 before 3"
+OTHER_TIE = "Last buffer, 3 before 8"
 BASELINES = (LAST_BUFFER, OTHER_TIE, "Longest queue", "Max-pressure", BEST_STATIC)
 BASIS = Polynomial(2)
 
 Watch = Callable[[Iteration], None]
 
-_OTHER_TIE_ORDER = (8, 3, 1, 2, 6, 7, 5, 4)
+_OTHER_TIE_ORDER = (3, 8, 1, 2, 6, 7, 5, 4)
 _NEVER = 1e-300  # a tolerance that only moments that stand still to the last bit meet
 _WARM_STATES = 300
 _WARM_METHODS = ("Random", "PIA", "DIA (0.9)")  # every kind of policy, and every loop

@@ -126,8 +126,8 @@ def general_notes(table: Table2) -> tuple[str, ...]:
         "is then that of the last iterate.",
     ]
     found.append(
-        f"{LAST_BUFFER}: queues 3 and 8 are both last on their routes; the faster service, queue "
-        f"3, goes first. {OTHER_TIE}: the same rule with that tie decided the other way."
+        f"{LAST_BUFFER}: queues 3 and 8 are both last on their routes; the later one, queue 8, "
+        f"goes first. {OTHER_TIE}: the same rule with that tie decided the other way."
     )
     choice = table.choice
     if choice is not None:
