@@ -104,11 +104,17 @@ def test_seeds_change_the_sample(small_queue: bw.TabularModel) -> None:
 
 
 def test_requested_half_width_is_reached(small_queue: bw.TabularModel) -> None:
-    found = bw.evaluate(small_queue, bw.Uniform(), half_width=0.8, horizon=60, seed=2)
+    found = bw.evaluate(small_queue, bw.Uniform(), half_width=0.8, seed=2)
     assert found.half_width <= 0.8
+    assert found.tail_bound <= 0.8
     assert found.episodes > 4_096
-    truth = exact_cost(small_queue, bw.Uniform(), horizon=60)
+    truth = exact_cost(small_queue, bw.Uniform(), horizon=found.horizon)
     assert abs(found.mean - truth) <= 5.0 / 1.96 * found.half_width
+
+
+def test_a_horizon_too_short_for_the_half_width_is_refused(small_queue: bw.TabularModel) -> None:
+    with pytest.raises(bw.ArgumentError, match=r"horizon 10 leaves out up to .* use a horizon of"):
+        bw.evaluate(small_queue, bw.Uniform(), half_width=0.8, horizon=10)
 
 
 def test_tail_bound_is_the_cost_beyond_the_horizon(small_queue: bw.TabularModel) -> None:
