@@ -280,3 +280,14 @@ def test_initial_states() -> None:
         assert (model.sample_initial(0, 5, np.uint64(1)) == expected).all()
     decayed = em.NETWORK.model(decay=0.5, compiled=False)
     assert decayed.initial == bw.Geometric(0.5)
+
+
+def test_a_rule_that_writes_to_the_state_does_not_change_the_system() -> None:
+    def careless(state: Any) -> int:
+        state[0] = 0
+        return 0
+
+    network = QueueNetwork((0.2,), (0.3,), (None,), ((0,),))
+    model = network.model(discount=0.9, initial=(3,), upper=12, compiled=False)
+    spoilt = bw.evaluate(model, bw.Rule(careless), 20, horizon=30, seed=1)
+    assert spoilt.mean == bw.evaluate(model, bw.Uniform(), 20, horizon=30, seed=1).mean

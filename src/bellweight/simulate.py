@@ -262,7 +262,8 @@ def sample_states(
         if barren == _MOST_BARREN:
             raise ArgumentError(
                 f"only {len(found):,} distinct states in {drawn:,} draws, expected {wanted:,}: ask "
-                "for fewer, or sample from a wider distribution"
+                "for fewer, or sample from a wider distribution, such as that of a policy: "
+                "sample_states(model, n, Uniform())"
             )
     return found[:wanted]
 

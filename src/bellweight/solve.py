@@ -341,6 +341,7 @@ def _size(bench: Bench) -> str:
     model = bench.model
     if isinstance(model, TabularModel):
         counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs"
+        counts += ", costs are minus rewards" if model.sense == "max" else ""
     else:
         counts = f"{model.dimension} dimensions, {bench.rows.n_pairs:,} sampled rows"
     return f"{counts}, discount {model.discount:g}"

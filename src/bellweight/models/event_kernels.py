@@ -427,7 +427,10 @@ def choose(
             tie_slots, tie_states, tie_mass, slope, phi, successor, change, quality,
         )  # fmt: skip
     else:
-        action = int(user_rule(state, parameters))
+        # A rule sees a copy: what it writes there must not change the system.
+        for i in range(DIMENSION):
+            successor[i] = state[i]
+        action = int(user_rule(successor, parameters))
         if action < 0 or action >= N_ACTIONS or not user_admissible(state, action):
             action = -BAD_ACTION
     return action, row >= 0
