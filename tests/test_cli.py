@@ -394,7 +394,7 @@ def test_evaluate_a_saved_result(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert found["half_width"] > 0.0
     slack = 2.0 * found["half_width"] + found["tail_bound"]
     assert abs(found["mean"] - document["exact_cost"]) <= slack
-    assert run([*words, "--half-width", "5", "--horizon", "50"]) == exits.DONE
+    assert run([*words, "--half-width", "5"]) == exits.DONE
     assert json.loads(target.read_text())["evaluation"]["half_width"] <= 5.0
     assert "+-" in capsys.readouterr().out
 
