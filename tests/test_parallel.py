@@ -79,7 +79,7 @@ def cluster() -> Iterator[LocalCluster]:
         n_workers=2,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",
         silence_logs=logging.CRITICAL,
     ) as running:
         yield running
