@@ -286,7 +286,7 @@ def test_other_settings_are_refused(
 def test_other_code_and_damaged_files_are_refused(table: Table2, tmp_path: Path) -> None:
     settings = replace(TINY, folder=tmp_path)
     reproduce.write(replace(table, code="older"), tmp_path)
-    with pytest.raises(bw.ArgumentError, match="another version of the model"):
+    with pytest.raises(bw.ArgumentError, match="another version of Bellweight"):
         table2.reproduce(settings)
     document = table.document()
     del document["runs"][0]["cost"]

@@ -74,7 +74,7 @@ class AlpSolution:
     `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
     coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`;
     `dual` (t,) is the basic dual over the tight rows, and `unique` says that no other dual is
-    optimal because tight rows and active bounds are independent.
+    optimal because tight rows and active bounds are independent. `cost_unit` is a typical cost.
     """
 
     status: Status
@@ -93,6 +93,7 @@ class AlpSolution:
     passes: int
     rounds: int
     n_rows: int
+    cost_unit: float
     seconds: float
 
 
@@ -413,6 +414,7 @@ class _Attempt:
             passes=self.passes,
             rounds=self.rounds,
             n_rows=len(program.keys),
+            cost_unit=program.lp.cost_unit,
             seconds=0.0,
         )
 

@@ -163,7 +163,7 @@ def _residual(solution: AlpSolution, values: FloatArray) -> float:
     size = size + tolerances.ROUNDING / tolerances.OPTIMALITY * float(size.max())
     gap = abs(float(terms.sum()) - solution.objective)
     scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
-    # So does an objective near zero: that of its own terms.
+    # So does an objective near zero: that of values made of typical costs.
     share = tolerances.ROUNDING / tolerances.OPTIMALITY
-    scale += share * float(np.abs(solution.moments) @ np.abs(solution.coef))
+    scale += share * solution.cost_unit * float(values.sum())
     return max(float(np.max(np.abs(error) / size)), gap / scale)

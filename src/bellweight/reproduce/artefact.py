@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -143,6 +144,15 @@ def written(name: str, folder: Path | None) -> dict[str, Any] | None:
     if not isinstance(document, dict):
         raise FileError(f"{path} is damaged: delete it, or name another folder")
     return document
+
+
+def code_version() -> str:
+    """Return a fingerprint of all source: rows of different code must not be mixed."""
+    home = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        digest.update(str(path.relative_to(home)).encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _pictures(figure: Figure | None, stem: Path) -> tuple[Path, ...]:

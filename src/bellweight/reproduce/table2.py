@@ -24,6 +24,7 @@ from bellweight.reproduce.artefact import (
     Settings,
     Tell,
     Wanted,
+    code_version,
     ignore,
     written,
 )
@@ -55,8 +56,8 @@ _CANDIDATES = 72  # static priorities
 class Table2(Reproduction):
     """The table, or the rows of it that are finished.
 
-    `code` is a fingerprint of the model and of the compiled loops; `tail_bound` is what any policy
-    can cost after the last step.
+    `code` is a fingerprint of the source; `tail_bound` is what any policy can cost after the last
+    step.
     """
 
     runs: tuple[Run, ...]
@@ -131,9 +132,9 @@ def reproduce(
     """
     assert isinstance(settings, Table2Settings)
     began = time.perf_counter()
+    table = _earlier(settings, code_version())
     tell("compiling, or loading what was compiled before", 0.0)
     shop = Workshop(settings)
-    table = _earlier(settings, shop.model.digest)
     todo = [task for task in tasks(settings) if task not in {run.task for run in table.runs}]
     if not todo:
         return table
@@ -208,8 +209,8 @@ def _check_same(theirs: Any, ours: Mapping[str, Any], settings: Table2Settings) 
                 "another folder, delete the file to start afresh, or repeat the settings to go on"
             )
     raise ArgumentError(
-        f"{place} was computed by another version of the model: name another folder, or delete the "
-        "file to start afresh"
+        f"{place} was computed by another version of Bellweight: name another folder, or delete "
+        "the file to start afresh"
     )
 
 
