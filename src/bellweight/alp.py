@@ -72,9 +72,10 @@ class AlpSolution:
 
     `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
     `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
-    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`;
-    `dual` (t,) is the basic dual over the tight rows, and `unique` says that no other dual is
-    optimal because tight rows and active bounds are independent. `cost_unit` is a typical cost.
+    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
+    are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
+    `unique` says that no other dual is optimal because tight rows and active bounds are
+    independent. `cost_unit` is a typical cost.
     """
 
     status: Status
@@ -87,6 +88,7 @@ class AlpSolution:
     bound_rows: FloatArray
     bound_cost: FloatArray
     inner_moments: FloatArray
+    moment_terms: FloatArray
     dual: FloatArray
     unique: bool
     audit: Audit
@@ -408,6 +410,7 @@ class _Attempt:
             bound_rows=_dense(program.bound_rows[active]),
             bound_cost=program.bound_cost[active],
             inner_moments=self.inner_moments,
+            moment_terms=program.coordinates.moment_terms(self.moments),
             dual=dual,
             unique=bool(free),
             audit=self._audit(coef, tight, dual, at_bound, found),

@@ -47,6 +47,11 @@ class Coordinates:
         """Return moments (K,) in these coordinates, (rank,)."""
         return moments if self.transform is None else self.transform.T @ moments
 
+    def moment_terms(self, moments: FloatArray) -> FloatArray:
+        """Return the size (rank,) of the terms that moments in these coordinates are made of."""
+        size = np.abs(moments)
+        return size if self.transform is None else np.abs(self.transform).T @ size
+
     def coef(self, inner: FloatArray) -> FloatArray:
         """Return coefficients (rank,) in the user's basis, (K,)."""
         return inner if self.transform is None else self.transform @ inner

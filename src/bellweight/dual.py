@@ -23,7 +23,7 @@ from scipy.optimize import nnls
 
 from bellweight import tolerances
 from bellweight.alp import AlpSolution
-from bellweight.checks import FloatArray, IntArray
+from bellweight.checks import BoolArray, FloatArray, IntArray
 from bellweight.status import SolverError, Status
 
 _SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
@@ -116,8 +116,11 @@ def _polish(
 ) -> FloatArray | None:
     """Solve the optimality conditions on the guessed support, correcting the support as needed."""
     n_rows = len(rows)
-    support = guess[:n_rows] > _SUPPORT * np.max(guess[:n_rows])
-    pushed = guess[n_rows:] > _SUPPORT * max(float(np.max(guess[n_rows:], initial=0.0)), 1e-300)
+    first = guess[:n_rows] > _SUPPORT * np.max(guess[:n_rows])
+    first_pushed = guess[n_rows:] > _SUPPORT * max(
+        float(np.max(guess[n_rows:], initial=0.0)), 1e-300
+    )
+    support, pushed = first, first_pushed
     for _ in range(_POLISH_STEPS):
         level, push = _conditions(rows[support], bounds[pushed], moments)
         wanted = rows @ level
@@ -127,11 +130,32 @@ def _polish(
         next_pushed[pushed] = push >= 0.0
         next_pushed |= bounds @ level > edge
         if np.array_equal(next_support, support) and np.array_equal(next_pushed, pushed):
-            values = np.where(support, wanted, 0.0)
-            error = rows.T @ values + bounds[pushed].T @ push - moments
-            return values if np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
+            return _accepted(rows, bounds, moments, support, pushed)
         support, pushed = next_support, next_pushed
-    return None
+    # Where the support does not determine y, corrections may go round in circles. The best point on
+    # the guessed support is then the optimum if it is feasible and no longer than the guess.
+    values = _accepted(rows, bounds, moments, first, first_pushed)
+    length = float(np.linalg.norm(guess[:n_rows]))
+    longer = values is not None and np.linalg.norm(values) > (1.0 + _ACCEPTED) * length
+    return None if longer else values
+
+
+def _accepted(
+    rows: FloatArray,
+    bounds: FloatArray,
+    moments: FloatArray,
+    support: BoolArray,
+    pushed: BoolArray,
+) -> FloatArray | None:
+    """Return the shortest solution on the support if it is feasible."""
+    level, push = _conditions(rows[support], bounds[pushed], moments)
+    values = np.zeros(len(rows))
+    values[support] = rows[support] @ level
+    error = rows.T @ values + bounds[pushed].T @ push - moments
+    feasible = values.min() >= 0.0 and push.min(initial=0.0) >= 0.0
+    return (
+        values if feasible and np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
+    )
 
 
 def _conditions(
@@ -159,11 +183,12 @@ def _residual(solution: AlpSolution, values: FloatArray) -> float:
         error = error + solution.bound_rows.T @ push
         terms = np.append(terms, solution.bound_cost * push)
     size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
-    # An equation whose terms are nearly zero still carries the rounding error of the others.
-    size = size + tolerances.ROUNDING / tolerances.OPTIMALITY * float(size.max())
+    # An equation whose terms are nearly zero still carries the rounding error of the others and
+    # that of its right-hand side.
+    share = tolerances.ROUNDING / tolerances.OPTIMALITY
+    size = size + share * (float(size.max()) + solution.moment_terms)
     gap = abs(float(terms.sum()) - solution.objective)
     scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
     # So does an objective near zero: that of values made of typical costs.
-    share = tolerances.ROUNDING / tolerances.OPTIMALITY
     scale += share * solution.cost_unit * float(values.sum())
     return max(float(np.max(np.abs(error) / size)), gap / scale)

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -146,6 +147,7 @@ def written(name: str, folder: Path | None) -> dict[str, Any] | None:
     return document
 
 
+@cache
 def code_version() -> str:
     """Return a fingerprint of all source: rows of different code must not be mixed."""
     home = Path(__file__).parents[1]

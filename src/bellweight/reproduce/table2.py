@@ -133,14 +133,14 @@ def reproduce(
     assert isinstance(settings, Table2Settings)
     began = time.perf_counter()
     table = _earlier(settings, code_version())
-    tell("compiling, or loading what was compiled before", 0.0)
-    shop = Workshop(settings)
     todo = [task for task in tasks(settings) if task not in {run.task for run in table.runs}]
     if not todo:
         return table
     if table.runs:
         keep(table)
         tell(f"{table.progress} rows found in {settings.folder}", 0.0)
+    tell("compiling, or loading what was compiled before", 0.0)
+    shop = Workshop(settings)
     compiled, tail = shop.warm_up()
     table = replace(table, compile_seconds=max(compiled, table.compile_seconds), tail_bound=tail)
     choosing = 0 if table.choice is not None else _CANDIDATES * settings.choice_episodes
