@@ -7,7 +7,20 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 from bellweight import exact, problems, testing
 from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, evaluate
-from bellweight.models import EventModel, Geometric, TabularModel
+from bellweight.models import (
+    EventModel,
+    Geometric,
+    Independent,
+    Kernels,
+    Law,
+    LinearBuilder,
+    LinearModel,
+    Sampled,
+    TabularModel,
+    certain,
+    poisson,
+    uniform,
+)
 from bellweight.occupancy import Simulation
 from bellweight.policy import (
     DualPolicy,
@@ -19,6 +32,7 @@ from bellweight.policy import (
     Table,
     Uniform,
 )
+from bellweight.pricing import PricedRows
 from bellweight.rows import AllRows, SampledRows
 from bellweight.simulate import sample_states
 from bellweight.solve import Phase, Result, solve
@@ -70,18 +84,25 @@ __all__ = [
     "FromPolicy",
     "Geometric",
     "Greedy",
+    "Independent",
     "Indicator",
     "Iterate",
     "Iteration",
     "Iterative",
+    "Kernels",
+    "Law",
+    "LinearBuilder",
+    "LinearModel",
     "Method",
     "ModelError",
     "Phase",
     "Policy",
     "PolicyError",
     "Polynomial",
+    "PricedRows",
     "Result",
     "Rule",
+    "Sampled",
     "SampledRows",
     "Simulation",
     "SolverError",
@@ -92,11 +113,14 @@ __all__ = [
     "TabularModel",
     "Uniform",
     "WorkerError",
+    "certain",
     "compare",
     "evaluate",
     "exact",
+    "poisson",
     "problems",
     "sample_states",
     "solve",
     "testing",
+    "uniform",
 ]

@@ -28,7 +28,7 @@ from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.conditioning import Coordinates
 from bellweight.files import storable
 from bellweight.lp import MasterLp, leaving_row, sharpen
-from bellweight.rows import BellmanRows, Separation
+from bellweight.rows import RowSource, Separation
 from bellweight.status import BasisError, SolverError, Status
 
 _UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
@@ -75,7 +75,8 @@ class AlpSolution:
     coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
     are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
     `unique` says that no other dual is optimal because tight rows and active bounds are
-    independent. `cost_unit` is a typical cost.
+    independent. `cost_unit` is a typical cost. `proven` is off when the last search for violated
+    rows was cut short.
     """
 
     status: Status
@@ -96,11 +97,12 @@ class AlpSolution:
     rounds: int
     n_rows: int
     cost_unit: float
+    proven: bool
     seconds: float
 
 
 def solve_alp(
-    rows: BellmanRows, moments: FloatArray, reference: FloatArray | None = None
+    rows: RowSource, moments: FloatArray, reference: FloatArray | None = None
 ) -> AlpSolution:
     """Solve the program once: `reference` (S,) are weights that tell where the answer matters."""
     return AlpProgram(rows, reference).solve(moments)
@@ -109,7 +111,7 @@ def solve_alp(
 class AlpProgram:
     """The program of one row source, warm from one solve to the next."""
 
-    def __init__(self, rows: BellmanRows, reference: FloatArray | None = None) -> None:
+    def __init__(self, rows: RowSource, reference: FloatArray | None = None) -> None:
         self.rows = rows
         self.constant = rows.constant()
         self._uniform = None if rows.is_sparse else rows.triangle(None)
@@ -150,12 +152,13 @@ class AlpProgram:
                 passes, rounds = passes + attempt.passes, rounds + attempt.rounds
             if solution is None or _worse(solution.audit, candidate.audit):
                 solution = candidate
-            if solution.audit.passed:
+            if solution.audit.passed or not solution.proven:
                 break
             self._start(self._keys, attempt.basis_factor())
         if solution is None:
             raise SolverError(Status.FAILED, "no coordinates were found that suit the moments")
         status = Status.OPTIMAL if solution.audit.passed else Status.INACCURATE
+        status = status if solution.proven else Status.TIME_LIMIT
         seconds = time.perf_counter() - began
         return replace(solution, status=status, passes=passes, rounds=rounds, seconds=seconds)
 
@@ -418,6 +421,7 @@ class _Attempt:
             rounds=self.rounds,
             n_rows=len(program.keys),
             cost_unit=program.lp.cost_unit,
+            proven=found.proven,
             seconds=0.0,
         )
 

@@ -1,7 +1,7 @@
 """What a policy costs, by simulation: every estimate carries its error.
 
 A cost over `horizon` steps leaves out a tail. On a tabular model the tail is computed, not guessed:
-discount^horizon times the expected value of the state reached then. On an event model it is bounded
+discount^horizon times the expected value of the state reached then. On other models it is bounded
 if the model declares by how much the expected cost can grow in a step.
 """
 
@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from bellweight import checks, files
 from bellweight.checks import FloatArray
-from bellweight.models import EventModel, TabularModel
+from bellweight.models import LinearModel, TabularModel
 from bellweight.occupancy import default_horizon, policy_chain
-from bellweight.policy import Policy
-from bellweight.simulate import Finished, Rollout, episode_costs, rollout_of
+from bellweight.policy import Model, Policy
+from bellweight.simulate import (
+    Finished,
+    Rollout,
+    episode_costs,
+    mean_and_half_width,
+    rollout_of,
+)
 from bellweight.status import ArgumentError
 from bellweight.streams import stream_keys
 
-CONFIDENCE = 0.95
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000
 _TAIL_SAMPLE = 20_000
@@ -91,7 +95,7 @@ class Comparison:
 
 
 def evaluate(
-    model: TabularModel | EventModel,
+    model: Model,
     policy: Policy,
     episodes: int | None = None,
     *,
@@ -122,7 +126,7 @@ def evaluate(
 
 
 def compare(
-    model: TabularModel | EventModel,
+    model: Model,
     policies: Mapping[str, Policy],
     episodes: int = 10_000,
     *,
@@ -156,12 +160,6 @@ def compare(
     )
 
 
-def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
-    """Return the mean of a sample and its 95 % half-width (Student's t)."""
-    quantile = float(stdtrit(len(sample) - 1, 0.5 + CONFIDENCE / 2.0))
-    return float(sample.mean()), quantile * float(sample.std(ddof=1)) / np.sqrt(len(sample))
-
-
 def _until(
     rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
     finished: Finished | None,
@@ -180,9 +178,7 @@ def _until(
     return costs
 
 
-def _long_enough(
-    model: TabularModel | EventModel, policy: Policy, target: float, steps: int, *, chosen: bool
-) -> int:
+def _long_enough(model: Model, policy: Policy, target: float, steps: int, *, chosen: bool) -> int:
     """Return a horizon whose tail is within the target; refuse a shorter one the user chose."""
     for _ in range(_MOST_LONGER):
         tail = _tail(model, policy, steps)[0]
@@ -205,26 +201,31 @@ def _evaluation(
     return Evaluation(mean, width, len(costs), horizon, tail[0], seed, tail[1])
 
 
-def _tail(
-    model: TabularModel | EventModel, policy: Policy, horizon: int
-) -> tuple[float | None, str]:
+def _tail(model: Model, policy: Policy, horizon: int) -> tuple[float | None, str]:
     """Return a bound on the cost after the horizon, or None and the reason."""
     if isinstance(model, TabularModel):
         return _tabular_tail(model, policy, horizon), ""
+    if isinstance(model, LinearModel):
+        if model.cost_bound is None:
+            return None, "the model declares no cost_bound"
+        return _growing_tail(model.discount, *model.cost_bound, horizon), ""
     if model.cost_growth is None:
         return None, "the model declares no cost_growth"
-    # |cost| at step t is at most the first one plus t times the growth, in expectation.
     states = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
     mask = model.admissible_mask(states)
     number, action = np.nonzero(mask)
     cost = np.full(mask.shape, -np.inf)
     cost[mask] = np.abs(model.expand(states[number], action)[0])
     mean, width = mean_and_half_width(cost.max(axis=1))
-    left = 1.0 - model.discount
-    growth = model.cost_growth
-    level = (mean + 2.0 * width + growth * horizon) / left + growth * model.discount / left**2
     reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
-    return model.discount**horizon * level, reason
+    tail = _growing_tail(model.discount, mean + 2.0 * width, model.cost_growth, horizon)
+    return tail, reason
+
+
+def _growing_tail(discount: float, level: float, growth: float, horizon: int) -> float:
+    """Return the discounted sum from the horizon on of costs of at most level + growth t."""
+    left = 1.0 - discount
+    return discount**horizon * ((level + growth * horizon) / left + growth * discount / left**2)
 
 
 def _tabular_tail(model: TabularModel, policy: Policy, horizon: int) -> float:

@@ -4,7 +4,7 @@
 
 On a tabular model it is computed. An occupancy that sums to one proves nothing; what counts is the
 flow balance (1 - discount) initial + discount P' occupancy = occupancy, whose 1-norm residual comes
-with it. On an event model only the moments Phi' occupancy are needed; they are estimated by
+with it. On other models only the moments Phi' occupancy are needed; they are estimated by
 simulation and come with standard errors.
 """
 
@@ -19,7 +19,8 @@ from bellweight import checks, files, tolerances
 from bellweight.basis import Basis
 from bellweight.chain import Chain
 from bellweight.checks import FloatArray
-from bellweight.models import EventModel, TabularModel
+from bellweight.lockstep import LinearRollout
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.policy import Policy, checked_probabilities
 from bellweight.simulate import BLOCK, EventRollout, Task, run_blocks
 from bellweight.status import ArgumentError, SolverError, Status
@@ -112,7 +113,7 @@ def exact_occupancy(
 
 
 def simulated_occupancy(
-    model: EventModel,
+    model: EventModel | LinearModel,
     policy: Policy,
     basis: Basis,
     simulation: Simulation | None = None,
@@ -127,8 +128,7 @@ def simulated_occupancy(
     """
     settings = simulation or Simulation()
     horizon = settings.steps(model.discount)
-    program = policy.program(model)
-    rollout = EventRollout.of(model, program, basis)
+    rollout, knows_dual = _moment_rollout(model, policy, basis)
     task = Task(rollout.moment_block, horizon, stream_keys(seed))
     blocks = run_blocks(task, 0, settings.episodes, jobs)
     tail = model.discount**horizon
@@ -143,5 +143,16 @@ def simulated_occupancy(
         moments=scale * mean,
         standard_error=scale * np.sqrt(spread / (n - 1) / n),
         tail_mass=tail,
-        dual_share=sum(block[2] for block in blocks) * scale / n if program.knows_dual else None,
+        dual_share=sum(block[2] for block in blocks) * scale / n if knows_dual else None,
     )
+
+
+def _moment_rollout(
+    model: EventModel | LinearModel, policy: Policy, basis: Basis
+) -> tuple[EventRollout | LinearRollout, bool]:
+    """Return what adds up discounted features, and whether it counts visits with dual mass."""
+    if isinstance(model, LinearModel):
+        chooser = policy.chooser(model)
+        return LinearRollout(model, chooser), chooser.knows_dual
+    program = policy.program(model)
+    return EventRollout.of(model, program, basis), program.knows_dual

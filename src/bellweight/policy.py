@@ -20,9 +20,17 @@ from typing import Any, Self
 import numpy as np
 
 from bellweight import checks, files, tolerances
+from bellweight.acting import (
+    Chooser,
+    GreedyChooser,
+    RandomChooser,
+    RuleChooser,
+    SoftmaxChooser,
+    action_price,
+)
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
-from bellweight.models import EventModel, TabularModel
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import naming
 from bellweight.programs import (
     Program,
@@ -36,6 +44,8 @@ from bellweight.programs import (
 from bellweight.rows import TabularRows
 from bellweight.status import PolicyError
 
+Model = TabularModel | EventModel | LinearModel
+
 _SAME_MASS = 1e-9  # dual masses closer than this, relative to the larger one, are the same
 
 
@@ -44,11 +54,12 @@ _SAME_MASS = 1e-9  # dual masses closer than this, relative to the larger one, a
 class Support:
     """Where a dual has mass: states, action indices (n,) and positive values (n,).
 
-    `states` are indices (n,) of a tabular model, or state vectors (n, d) of an event model.
+    `states` are indices (n,) of a tabular model, or state vectors (n, d) of other models; `actions`
+    are indices, or vectors (n, m) of a linear model.
     """
 
-    states: IntArray
-    actions: IntArray
+    states: Any
+    actions: Any
     values: FloatArray
 
     def over_pairs(self, model: TabularModel) -> FloatArray:
@@ -65,7 +76,7 @@ class Support:
     def indices(self, model: TabularModel) -> IntArray:
         """Return the states as indices of a tabular model, looked up when they are vectors."""
         if self.states.ndim == 1:
-            return self.states
+            return np.asarray(self.states)
         both = np.concatenate([model.states, self.states])
         place = np.unique(both, axis=0, return_inverse=True)[1].ravel()
         number = np.full(len(both), -1, dtype=np.int64)
@@ -89,9 +100,7 @@ class Support:
 class Policy(ABC):
     """A stationary policy, possibly randomised, possibly not yet bound to a model."""
 
-    model: TabularModel | EventModel | None = field(
-        default=None, repr=False, compare=False, metadata=files.UNSTORED
-    )
+    model: Model | None = field(default=None, repr=False, compare=False, metadata=files.UNSTORED)
 
     @abstractmethod
     def probabilities(self, model: TabularModel) -> FloatArray:
@@ -104,18 +113,28 @@ class Policy(ABC):
             "Uniform, Greedy, DualSoftmax"
         )
 
-    def on(self, model: TabularModel | EventModel) -> Self:
+    def chooser(self, model: LinearModel) -> Chooser:
+        """Return this policy in the form that simulations of a linear model take."""
+        raise PolicyError(
+            f"{type(self).__name__} is not a policy for linear models: use Uniform, Greedy, "
+            "DualSoftmax or a Rule from states (n, d) to actions (n, m)"
+        )
+
+    def on(self, model: Model) -> Self:
         """Return this policy bound to a model, ready to act."""
         return replace(self, model=model)
 
-    def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
-        """Return an action index for a state; `rng` is needed where the policy is randomised.
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
+        """Return an action for a state; `rng` is needed where the policy is randomised.
 
-        The state is an index for a tabular model, a vector for an event model.
+        The state is an index for a tabular model, a vector for other models. The action is an
+        index, or a vector (m,) for a linear model.
         """
         model = self._bound_model()
         if isinstance(model, EventModel):
             return self._event_action(model, state, rng)
+        if isinstance(model, LinearModel):
+            return self._linear_action(model, state, rng)
         state = model.check_state(state)
         chances = self._table[model.pair_start[state] : model.pair_start[state + 1]]
         best = int(np.argmax(chances))
@@ -160,7 +179,28 @@ class Policy(ABC):
             raise model.fault(code, vector, action)
         return int(action)
 
-    def _bound_model(self) -> TabularModel | EventModel:
+    @cached_property
+    def _chooser(self) -> tuple[Chooser, Any]:
+        model = self._bound_model()
+        assert isinstance(model, LinearModel)
+        chooser = self.chooser(model)
+        return chooser, chooser.worker()
+
+    def _linear_action(
+        self, model: LinearModel, state: Any, rng: np.random.Generator | None
+    ) -> Any:
+        vector = model.check_states(state, "state")
+        chooser, choose = self._chooser
+        if chooser.is_random and rng is None:
+            raise PolicyError(
+                f"{type(self).__name__} chooses at random: pass a numpy Generator, action(state, "
+                "np.random.default_rng(seed))"
+            )
+        key = np.zeros(1, np.uint64) if rng is None else rng.integers(1 << 63, size=1, dtype="u8")
+        action = choose(vector, key, 0)[0][0]
+        return action.astype(np.int64) if model.integer_actions.all() else action
+
+    def _bound_model(self) -> Model:
         if self.model is None:
             raise PolicyError(
                 f"{type(self).__name__} needs its model to act: call policy.on(model).action(state)"
@@ -180,6 +220,9 @@ class Uniform(Policy):
     def program(self, model: EventModel) -> Program:
         return uniform_program(model)
 
+    def chooser(self, model: LinearModel) -> Chooser:
+        return RandomChooser(model)
+
 
 @files.storable
 @dataclass(frozen=True, eq=False)
@@ -187,7 +230,8 @@ class Rule(Policy):
     """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
 
     It returns an action index and is compiled. Rules that differ only in their `parameters` (an
-    array of numbers) share the compiled code. A file keeps the name but not the function.
+    array of numbers) share the compiled code. For a linear model, `fn(states)` maps states (n, d)
+    to actions (n, m) and is not compiled. A file keeps the name but not the function.
     """
 
     fn: Callable[..., int] | files.Unstored
@@ -202,6 +246,9 @@ class Rule(Policy):
 
     def program(self, model: EventModel) -> Program:
         return rule_program(model, self._function(), self._numbers())
+
+    def chooser(self, model: LinearModel) -> Chooser:
+        return RuleChooser(model, self._function())
 
     def _numbers(self) -> FloatArray:
         numbers = np.array(self.parameters, dtype=np.float64).ravel()
@@ -238,7 +285,7 @@ class Table(Policy):
             )
         return chances
 
-    def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
         entries = np.asarray(self.entries)
         if self.model is None and entries.ndim == 1:
             return int(entries[_checked_state(state, len(entries))])
@@ -250,8 +297,8 @@ class Table(Policy):
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
 
-    `dual` decides ties. `actions` (S,) is the finished table, kept so that a loaded policy can act
-    without its model.
+    `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
+    `actions` (S,) is the finished table, kept so that a loaded policy can act without its model.
     """
 
     basis: Basis
@@ -259,6 +306,7 @@ class Greedy(Policy):
     dual: Support | None = None
     actions: IntArray | None = None
     model_digest: str | None = None
+    preference: FloatArray | None = None
 
     @classmethod
     def from_values(
@@ -277,8 +325,8 @@ class Greedy(Policy):
             model=model,
         )
 
-    def on(self, model: TabularModel | EventModel) -> Greedy:
-        if isinstance(model, EventModel):
+    def on(self, model: Model) -> Greedy:
+        if not isinstance(model, TabularModel):
             return replace(self, model=model)
         rows = TabularRows(model, self.basis)
         return Greedy.from_values(rows, self.coef, self.dual)
@@ -287,13 +335,21 @@ class Greedy(Policy):
         table = None if self.dual is None else state_table(model, *self.dual.by_state(model))
         return greedy_program(model, self.basis, self.coef, table)
 
+    def chooser(self, model: LinearModel) -> Chooser:
+        if len(self.coef) != model.dimension + 1:
+            raise PolicyError(
+                f"{len(self.coef)} coefficients for a linear model of {model.dimension} state "
+                "variables, expected one more than variables: use its own result"
+            )
+        return GreedyChooser(model, action_price(model, self.coef), self.preference)
+
     def probabilities(self, model: TabularModel) -> FloatArray:
         known = self.model_digest == model.digest
         actions = self.actions if known else self.on(model).actions
         assert actions is not None
         return actions_to_probabilities(model, actions)
 
-    def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
         if self.actions is None:
             return super().action(state, rng)
         return int(self.actions[_checked_state(state, len(self.actions))])
@@ -350,6 +406,13 @@ class DualSoftmax(Policy):
         states, duals = self.dual.by_state(model)
         target = self.target.program(model)
         return softmax_program(target, model, states, duals, self.temperature, self.smoothing_mass)
+
+    def chooser(self, model: LinearModel) -> Chooser:
+        target = self.target.chooser(model)
+        if len(self.dual.values) == 0:
+            return target
+        dual = (self.dual.states, self.dual.actions, self.dual.values)
+        return SoftmaxChooser.of(target, dual, self.temperature, self.smoothing_mass)
 
 
 def greedy_actions(

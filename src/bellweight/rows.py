@@ -28,8 +28,8 @@ _BLOCK_PAIRS = 1 << 16
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
-_MOST_CLOSE = 8  # times the number taken per block
-_NEAR = 1e-9  # rows this close to tight are looked at again with full precision
+MOST_CLOSE = 8  # times the number taken per block
+NEAR = 1e-9  # rows this close to tight are looked at again with full precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +38,61 @@ class Separation:
 
     `close` holds the keys of the rows with the smallest relative slack, violated ones first, and
     `close_size` the scale that each is relative to; `near` the keys of all rows that may be tight;
-    `violation` is the largest violation in original units.
+    `violation` is the largest violation in original units, or a bound on it when the search for it
+    was cut short (`proven` is off).
     """
 
     close: IntArray
     close_size: FloatArray
     near: IntArray
     violation: float
+    proven: bool = True
 
 
-class BellmanRows(ABC):
+class RowSource(ABC):
+    """What a program needs to know about its rows."""
+
+    discount: float
+    names: tuple[str, ...]
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    @abstractmethod
+    def n_basis(self) -> int:
+        """Number of basis functions, K."""
+
+    @property
+    @abstractmethod
+    def is_sparse(self) -> bool:
+        """Whether the features are sparse, in which case they are used as they are."""
+
+    @abstractmethod
+    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
+        """Return the rows (n, K) and costs (n,) of some pairs."""
+
+    @abstractmethod
+    def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
+        """Find the rows that coefficients violate most; with `homogeneous`, against zero costs."""
+
+    @abstractmethod
+    def seeds(self, weights: FloatArray | None) -> IntArray:
+        """Return keys to start the program with."""
+
+    @abstractmethod
+    def triangle(self, weights: FloatArray | None) -> FloatArray:
+        """Return the triangular factor of the features under weights, even ones by default."""
+
+    @abstractmethod
+    def constant(self) -> FloatArray:
+        """Return coefficients (K,) of the constant function one."""
+
+    @abstractmethod
+    def support_of(self, keys: IntArray) -> tuple[Any, Any]:
+        """Return the states, indices or vectors, and the actions of some pairs."""
+
+
+class BellmanRows(RowSource):
     """Rows of a list of states; a row's key is its place in the list of pairs.
 
     Pairs are sorted by state: those of state number x are `pair_start[x]:pair_start[x + 1]`. A
@@ -77,21 +122,12 @@ class BellmanRows(ABC):
     def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
         """Return slacks (n,) of all pairs of a range of states, and the states' values."""
 
-    @abstractmethod
-    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
-        """Return the rows (n, K) and costs (n,) of some pairs."""
-
-    @abstractmethod
-    def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the states, indices or vectors, and the actions of some pairs."""
-
     def next_sizes(self, coef: FloatArray, states: slice) -> FloatArray:
         """Return E|next value| (n,) of all pairs of a range of states; zeros where not known."""
         return np.zeros(self.pair_start[states.stop] - self.pair_start[states.start])
 
     @property
     def n_basis(self) -> int:
-        """Number of basis functions, K."""
         return self._n_basis
 
     @property
@@ -101,7 +137,6 @@ class BellmanRows(ABC):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the features are sparse, in which case they are used as they are."""
         return self._sparse
 
     @property
@@ -126,7 +161,6 @@ class BellmanRows(ABC):
         return total
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
-        """Scan all rows once; with `homogeneous`, against zero costs."""
         picks = _Picks(self._n_basis)
         for states in self._state_blocks(_BLOCK_PAIRS):
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
@@ -142,11 +176,10 @@ class BellmanRows(ABC):
                 # Where terms cancel, a violation of the size of their rounding error is none.
                 share = tolerances.ROUNDING / tolerances.FEASIBILITY
                 size[violated] += share * self.next_sizes(coef, states)[violated]
-            picks.add(pairs.start, slack, size, _NEAR * (size + level / (1.0 - self.discount)))
+            picks.add(pairs.start, slack, size, NEAR * (size + level / (1.0 - self.discount)))
         return picks.answer()
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
-        """Return keys to start the program with."""
         if self.n_pairs <= _WHOLE_PAIRS or self._sparse:
             return np.arange(self.n_pairs)
         n, share = len(self._points), min(64, 2 * self._n_basis + 16)
@@ -160,8 +193,6 @@ class BellmanRows(ABC):
         return np.asarray(np.repeat(starts, counts) + offsets, dtype=np.int64)
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
-        """Return the triangular factor of the features under weights, uniform by default."""
-
         def weighted() -> Iterator[FloatArray]:
             for states, block in self._feature_blocks():
                 if weights is None:
@@ -175,7 +206,6 @@ class BellmanRows(ABC):
         return conditioning.triangle(weighted(), self._n_basis)
 
     def constant(self) -> FloatArray:
-        """Return coefficients (K,) of the constant function one."""
         if self._sparse:
             ones = np.ones(self._n_basis)
             if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=1e-12):
@@ -394,7 +424,7 @@ class _Picks:
 
     def answer(self) -> Separation:
         order = np.argsort(np.concatenate(self._relative), kind="stable")
-        chosen = order[: _MOST_CLOSE * self._per_block]
+        chosen = order[: MOST_CLOSE * self._per_block]
         return Separation(
             close=np.concatenate(self._close)[chosen].astype(np.int64),
             close_size=np.concatenate(self._size)[chosen],

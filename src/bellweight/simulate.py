@@ -21,20 +21,24 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 from joblib import hash as joblib_hash
+from scipy.special import stdtrit
 
 from bellweight import checks
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
-from bellweight.models import EventModel, TabularModel
+from bellweight.lockstep import LinearRollout
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import Source, naming
 from bellweight.models.events import fault_error
-from bellweight.policy import Policy, checked_probabilities
+from bellweight.policy import Model, Policy, checked_probabilities
 from bellweight.programs import Program, monomials
 from bellweight.status import ArgumentError, ModelError, PolicyError, WorkerError
-from bellweight.streams import Keys, compiled, draw, episode_key, stream_keys
+from bellweight.streams import Keys, compiled, draw, episode_key, pick, stream_keys
 
 BLOCK = 1_024
 """Episodes per block: a block is the unit of parallel work."""
+
+CONFIDENCE = 0.95
 
 _MOST_BARREN = 5  # batches of draws without a new state before sampling gives up
 
@@ -55,14 +59,16 @@ class Rollout(Protocol):
         ...
 
 
-def rollout_of(model: TabularModel | EventModel, policy: Policy) -> Rollout:
+def rollout_of(model: Model, policy: Policy) -> Rollout:
     """Lay out a model and a policy for simulation."""
     if not isinstance(policy, Policy):
         raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
     if isinstance(model, TabularModel):
         return TabularRollout.of(model, policy)
+    if isinstance(model, LinearModel):
+        return LinearRollout(model, policy.chooser(model))
     if not isinstance(model, EventModel):
-        raise ModelError(f"model is {model!r}, expected a TabularModel or EventModel")
+        raise ModelError(f"model is {model!r}, expected a TabularModel, EventModel or LinearModel")
     return EventRollout.of(model, policy.program(model))
 
 
@@ -79,6 +85,12 @@ def episode_costs(
     keys = stream_keys(seed)
     task = Task(rollout.block, horizon, keys)
     return np.concatenate(run_blocks(task, first, last, jobs, finished))
+
+
+def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
+    """Return the mean of a sample and its 95 % half-width (Student's t)."""
+    quantile = float(stdtrit(len(sample) - 1, 0.5 + CONFIDENCE / 2.0))
+    return float(sample.mean()), quantile * float(sample.std(ddof=1)) / np.sqrt(len(sample))
 
 
 def run_blocks(
@@ -269,24 +281,6 @@ def sample_states(
 
 
 @compiled
-def _pick(u: float, sums: FloatArray, first: int, last: int) -> int:
-    """Return the first position in [first, last) whose running sum exceeds u, at most last - 1."""
-    if last - first > 16:
-        low, high = first, last - 1
-        while low < high:
-            middle = (low + high) // 2
-            if sums[middle] > u:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-    place = first
-    while place < last - 1 and sums[place] <= u:
-        place += 1
-    return place
-
-
-@compiled
 def _tabular_block(
     first: int,
     last: int,
@@ -306,17 +300,17 @@ def _tabular_block(
     for episode in range(first, last):
         action_key = episode_key(keys[1], episode)
         event_key = episode_key(keys[2], episode)
-        state = _pick(draw(episode_key(keys[0], episode), 0), initial, 0, len(initial))
+        state = pick(draw(episode_key(keys[0], episode), 0), initial, 0, len(initial))
         total = 0.0
         factor = 1.0
         for step in range(horizon):
             pair = certain[state]
             if pair < 0:
                 u = draw(action_key, step)
-                pair = _pick(u, policy, pair_start[state], pair_start[state + 1])
+                pair = pick(u, policy, pair_start[state], pair_start[state + 1])
             total += factor * cost[pair]
             factor *= discount
-            state = successor[_pick(draw(event_key, step), chance, start[pair], start[pair + 1])]
+            state = successor[pick(draw(event_key, step), chance, start[pair], start[pair + 1])]
         costs[episode - first] = total
     return costs
 

@@ -19,31 +19,37 @@ from bellweight import checks, files
 from bellweight.alp import Audit
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
-from bellweight.models import EventModel, TabularModel
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import Simulation
-from bellweight.policy import Greedy, Support
-from bellweight.rows import AllRows, SampledRows
+from bellweight.policy import Greedy, Model, Support
+from bellweight.pricing import LinearRows, PricedRows
+from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.status import ArgumentError, BellweightWarning, FileError, ModelError, Status
 from bellweight.weights import (
     Bench,
-    EventBench,
+    Cost,
     Iterate,
     Iteration,
     Method,
     Outcome,
     Point,
+    SimulatedBench,
     Stop,
     TabularBench,
     select_weights,
 )
 
 Watch = Callable[[Iteration], None]
+Rows = AllRows | SampledRows | PricedRows
 
 
 @files.storable
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost."""
+    """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
+
+    `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
+    """
 
     coef: FloatArray
     moments: FloatArray
@@ -51,6 +57,7 @@ class Phase:
     support: Support
     policy: Greedy
     cost: float
+    half_width: float | None = None
 
 
 @files.storable
@@ -107,9 +114,7 @@ class Result:
         files.save(path, self)
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], model: TabularModel | EventModel | None = None
-    ) -> Self:
+    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
         """Read a result written by `save`; with `model`, check that it is the result's own."""
         result: Self = files.load(path, cls)
         if model is None:
@@ -126,11 +131,11 @@ class Result:
 
 
 def solve(
-    model: TabularModel | EventModel,
+    model: Model,
     basis: Basis,
     method: Method,
     *,
-    rows: AllRows | SampledRows | None = None,
+    rows: Rows | None = None,
     simulation: Simulation | None = None,
     stop: Stop | None = None,
     regularisation: float = 0.0,
@@ -205,7 +210,8 @@ def summary(result: Result) -> str:
     shown = terms[:6] + (["..."] if len(terms) > 6 else [])
     lines.append(f"value       {'  '.join(shown)}")
     for number, phase in enumerate(result.phases, start=1):
-        lines.append(f"phase {number:<5} cost {_number(phase.cost)}")
+        width = "" if phase.half_width is None else f" +- {_number(phase.half_width)}"
+        lines.append(f"phase {number:<5} cost {_number(phase.cost)}{width}")
     lines.extend(f"warning     {text}" for text in result.warnings)
     lines.append(f"next        {result.status.remedy or _advice(result)}")
     return "\n".join(lines)
@@ -228,8 +234,10 @@ def _share(gap: float, cost: float) -> str:
 
 
 def _check_arguments(model: Any, basis: Any, method: Any) -> None:
-    if not isinstance(model, TabularModel | EventModel):
-        raise ModelError(f"model is {type(model).__name__}, expected a TabularModel or EventModel")
+    if not isinstance(model, TabularModel | EventModel | LinearModel):
+        raise ModelError(
+            f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel"
+        )
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
     if not isinstance(method, Method):
@@ -237,9 +245,9 @@ def _check_arguments(model: Any, basis: Any, method: Any) -> None:
 
 
 def _bench(
-    model: TabularModel | EventModel,
+    model: Model,
     basis: Basis,
-    rows: AllRows | SampledRows | None,
+    rows: Rows | None,
     simulation: Simulation,
     seed: int,
     jobs: int | None,
@@ -248,17 +256,21 @@ def _bench(
         if rows is not None and not isinstance(rows, AllRows):
             raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")
         return TabularBench((rows or AllRows()).on(model, basis))
+    if isinstance(model, LinearModel):
+        if rows is not None and not isinstance(rows, PricedRows):
+            raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
+        return SimulatedBench((rows or PricedRows()).on(model, basis), simulation, seed, jobs)
     if not isinstance(rows, SampledRows):
         raise ArgumentError(
             "an event model's states cannot be enumerated: pass "
             "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
         )
-    return EventBench(rows.on(model, basis), simulation, seed, jobs)
+    return SimulatedBench(rows.on(model, basis), simulation, seed, jobs)
 
 
 def _earlier(
     resume: Result | str | os.PathLike[str] | None,
-    model: TabularModel | EventModel,
+    model: Model,
     method: Method,
     bench: Bench,
 ) -> Result | None:
@@ -285,7 +297,7 @@ def _earlier(
             f"resume is a result of {earlier.method!r}, the method is {method!r}: use the same "
             "settings, or start=Fixed(result.weights)"
         )
-    if isinstance(bench, EventBench) and earlier.seed != bench.seed:
+    if isinstance(bench, SimulatedBench) and earlier.seed != bench.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
 
@@ -303,7 +315,7 @@ def _result(
         status=outcome.status,
         method=method,
         mode=method.mode,
-        basis=bench.rows.basis,
+        basis=_basis(bench),
         names=bench.rows.names,
         coef=_frozen(coef),
         moments=_frozen(iterate.moments),
@@ -313,11 +325,11 @@ def _result(
         policy=iterate.greedy,
         objective=iterate.solution.objective,
         lower_bound=_lower_bound(bench, iterate),
-        cost=None if tabular is None else bench.cost(iterate.greedy),
+        cost=None if tabular is None else bench.cost(iterate.greedy).mean,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
-        phases=tuple(_phase(bench, phase) for phase in outcome.phases),
+        phases=tuple(map(_phase, outcome.phases, outcome.phase_costs)),
         warnings=notes,
         stop=stop,
         seed=seed,
@@ -330,31 +342,41 @@ def _result(
 
 def _lower_bound(bench: Bench, iterate: Iterate) -> float | None:
     """Return the approximate initial value, shifted down until every row holds."""
-    model, solution = bench.model, iterate.solution
-    if not isinstance(model, TabularModel):
+    model, rows, solution = bench.model, bench.rows, iterate.solution
+    if not isinstance(model, TabularModel) or not isinstance(rows, TabularRows):
         return None
     shift = solution.audit.violation / (1.0 - model.discount)
-    return float(bench.rows.moments(model.initial) @ solution.coef) - shift
+    return float(rows.moments(model.initial) @ solution.coef) - shift
+
+
+def _basis(bench: Bench) -> Basis:
+    rows = bench.rows
+    assert isinstance(rows, TabularRows | EventRows | LinearRows)
+    return rows.basis
 
 
 def _size(bench: Bench) -> str:
-    model = bench.model
+    model, rows = bench.model, bench.rows
     if isinstance(model, TabularModel):
         counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs"
         counts += ", costs are minus rewards" if model.sense == "max" else ""
+    elif isinstance(model, LinearModel):
+        counts = f"{model.dimension} state and {model.n_action_variables} action variables"
     else:
-        counts = f"{model.dimension} dimensions, {bench.rows.n_pairs:,} sampled rows"
+        assert isinstance(rows, EventRows)
+        counts = f"{model.dimension} dimensions, {rows.n_pairs:,} sampled rows"
     return f"{counts}, discount {model.discount:g}"
 
 
-def _phase(bench: Bench, phase: Iterate) -> Phase:
+def _phase(phase: Iterate, cost: Cost) -> Phase:
     return Phase(
         coef=_frozen(phase.solution.coef),
         moments=_frozen(phase.moments),
         weights=None if phase.weights is None else _frozen(phase.weights),
         support=phase.dual,
         policy=phase.greedy,
-        cost=bench.cost(phase.greedy),
+        cost=cost.mean,
+        half_width=cost.half_width,
     )
 
 

@@ -68,6 +68,24 @@ def draw(key: np.uint64, step: np.int64) -> float:
     return (mix(key + np.uint64(step + 1) * _GOLDEN) >> np.uint64(11)) * _TO_UNIT
 
 
+@compiled
+def pick(u: float, sums: checks.FloatArray, first: int, last: int) -> int:
+    """Return the first position in [first, last) whose running sum exceeds u, at most last - 1."""
+    if last - first > 16:
+        low, high = first, last - 1
+        while low < high:
+            middle = (low + high) // 2
+            if sums[middle] > u:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+    place = first
+    while place < last - 1 and sums[place] <= u:
+        place += 1
+    return place
+
+
 def stream_keys(seed: int) -> Keys:
     """Return the base keys of the initial, action and event streams."""
     sequence = np.random.SeedSequence(checks.count(seed, "seed", least=0))

@@ -12,8 +12,8 @@ To try another generator or update, subclass `Iterative` and override `generate`
 the convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
 constant is small enough (the paper's remark on generalisations).
 
-A `Bench` does the work for a kind of model: exactly on tabular models, by simulation on event
-models, where weights are known only by their moments Phi' weights. Between iterations only the
+A `Bench` does the work for a kind of model: exactly on tabular models, by simulation on others,
+where weights are known only by their moments Phi' weights. Between iterations only the
 moments change, so the program stays warm. The map from moments to moments is deterministic (every
 iteration uses the same random streams), hence moments that repeat mean weights that cycle.
 """
@@ -34,11 +34,12 @@ from bellweight import checks, exact, files, tolerances
 from bellweight.alp import AlpProgram, AlpSolution, Audit
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
-from bellweight.models import EventModel, TabularModel
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulated_occupancy
-from bellweight.policy import DualSoftmax, Greedy, Policy, Support, Uniform
-from bellweight.rows import BellmanRows, EventRows, TabularRows
-from bellweight.simulate import episode_costs, rollout_of
+from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
+from bellweight.pricing import LinearRows
+from bellweight.rows import EventRows, RowSource, TabularRows
+from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of
 from bellweight.status import ArgumentError, BellweightWarning, SolverError, Status
 from bellweight.streams import stream_keys
 
@@ -94,6 +95,14 @@ class Iteration:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Cost:
+    """An expected cost: exact, or the mean of episodes with its 95 % half-width."""
+
+    mean: float
+    half_width: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """Weights as the loop sees them: their moments (K,) and, where they exist, the weights (S,)."""
@@ -133,7 +142,7 @@ class Iterate:
         return self.point.moments
 
     @property
-    def model(self) -> TabularModel | EventModel:
+    def model(self) -> Model:
         """The model."""
         return self.bench.model
 
@@ -273,8 +282,8 @@ class DIA(Iterative):
 class Bench(ABC):
     """A model, its rows and a warm program: what the loop works with."""
 
-    model: TabularModel | EventModel
-    rows: BellmanRows
+    model: Model
+    rows: RowSource
 
     def __init__(self) -> None:
         self._program: AlpProgram | None = None
@@ -300,7 +309,7 @@ class Bench(ABC):
         """Return the greedy policy of coefficients."""
 
     @abstractmethod
-    def cost(self, policy: Policy) -> float:
+    def cost(self, policy: Policy) -> Cost:
         """Return the expected discounted cost of a policy from the initial distribution."""
 
     @abstractmethod
@@ -318,7 +327,8 @@ class Bench(ABC):
         solution = self.program(point.weights).solve(point.moments, point.weights)
         dual = minimum_norm_dual(solution)
         if dual.residual > tolerances.DUAL:
-            solution = replace(solution, status=Status.INACCURATE)
+            inexact = solution.status is Status.OPTIMAL
+            solution = replace(solution, status=Status.INACCURATE) if inexact else solution
         support = Support(*self.rows.support_of(dual.keys), dual.values)
         return Iterate(self, point, solution, support, dual.residual)
 
@@ -364,23 +374,30 @@ class TabularBench(Bench):
     def greedy(self, coef: FloatArray, dual: Support) -> Greedy:
         return Greedy.from_values(self.rows, coef, dual)
 
-    def cost(self, policy: Policy) -> float:
-        return float(self.model.initial @ exact.policy_value(self.model, policy))
+    def cost(self, policy: Policy) -> Cost:
+        return Cost(float(self.model.initial @ exact.policy_value(self.model, policy)))
 
     def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
         assert occupancy.weights is not None
         return float(occupancy.weights[np.unique(dual.states)].sum())
 
 
-class EventBench(Bench):
+class SimulatedBench(Bench):
     """Occupancies by simulation, always on the same random streams; weights known by moments."""
 
+    model: EventModel | LinearModel
+    rows: EventRows | LinearRows
+
     def __init__(
-        self, rows: EventRows, simulation: Simulation, seed: int, jobs: int | None = None
+        self,
+        rows: EventRows | LinearRows,
+        simulation: Simulation,
+        seed: int,
+        jobs: int | None = None,
     ) -> None:
         super().__init__()
-        self.rows: EventRows = rows
-        self.model: EventModel = rows.model
+        self.rows = rows
+        self.model = rows.model
         self.simulation = simulation
         self.seed = seed
         self.jobs = jobs
@@ -403,28 +420,34 @@ class EventBench(Bench):
                 f'{name} is {weights!r}, expected "initial" for a model whose states cannot be '
                 "enumerated: use Fixed(moments=...) or FromPolicy(policy)"
             )
-        exactly = self.model.initial_moments(self.rows.basis.words(self.model.dimension))
-        if exactly is not None:
-            return Point(exactly)
-        n = self.simulation.episodes
-        states = self.model.sample_initial(0, n, stream_keys(self.seed)[0])
-        features = self.rows.basis(states.astype(np.float64))
-        return Point(
-            features.mean(axis=0), standard_error=features.std(axis=0, ddof=1) / np.sqrt(n)
-        )
+        return self._initial_point()
 
     def greedy(self, coef: FloatArray, dual: Support) -> Greedy:
         return Greedy(basis=self.rows.basis, coef=coef, dual=dual, model=self.model)
 
-    def cost(self, policy: Policy) -> float:
+    def cost(self, policy: Policy) -> Cost:
         rollout = rollout_of(self.model, policy)
         horizon = self.simulation.steps(self.model.discount)
         episodes = self.simulation.episodes
         costs = episode_costs(rollout, 0, episodes, horizon, self.seed, self.jobs)
-        return float(costs.mean())
+        return Cost(*mean_and_half_width(costs))
 
     def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
         return occupancy.dual_share
+
+    def _initial_point(self) -> Point:
+        model = self.model
+        if isinstance(model, LinearModel):
+            return Point(np.append(1.0, model.initial_mean))
+        exactly = model.initial_moments(self.rows.basis.words(model.dimension))
+        if exactly is not None:
+            return Point(exactly)
+        n = self.simulation.episodes
+        states = model.sample_initial(0, n, stream_keys(self.seed)[0])
+        features = self.rows.basis(states.astype(np.float64))
+        return Point(
+            features.mean(axis=0), standard_error=features.std(axis=0, ddof=1) / np.sqrt(n)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,6 +462,7 @@ class Outcome:
     history: tuple[Iteration, ...]
     reported: int
     phases: tuple[Iterate, ...] = ()
+    phase_costs: tuple[Cost, ...] = ()
 
 
 def select_weights(
@@ -570,8 +594,8 @@ class _Run:
         return record.sup_norm <= (_EXACT_TOL if self.stop.tol is None else self.stop.tol)
 
     def _outcome(self, status: Status, iterate: Iterate) -> Outcome:
-        if iterate.solution.status is Status.INACCURATE:
-            status = Status.INACCURATE
+        if iterate.solution.status is not Status.OPTIMAL:
+            status = iterate.solution.status
         return Outcome(status, iterate, tuple(self.history), len(self.history) - 1)
 
     def _period(self, moments: FloatArray) -> int | None:
@@ -607,11 +631,11 @@ class _Run:
             phases.append(iterate)
             assert occupied is not None
             point = self._updated(method, point, occupied)
-        costs = [self.bench.cost(phase.greedy) for phase in phases]
-        best = int(np.argmin(costs))
+        costs = tuple(self.bench.cost(phase.greedy) for phase in phases)
+        best = int(np.argmin([cost.mean for cost in costs]))
         outcome = self._outcome(Status.CYCLING, phases[best])
         place = len(self.history) - period + best
-        return replace(outcome, phases=tuple(phases), reported=place)
+        return replace(outcome, phases=tuple(phases), phase_costs=costs, reported=place)
 
 
 def _noise_ratio(point: Point, occupied: Point) -> float | None:

@@ -19,14 +19,14 @@ import numpy as np
 from bellweight import checks
 from bellweight.basis import Polynomial
 from bellweight.checks import FloatArray, IntArray
-from bellweight.evaluate import evaluate, mean_and_half_width
+from bellweight.evaluate import evaluate
 from bellweight.occupancy import Simulation
 from bellweight.policy import Policy, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.rows import SampledRows
-from bellweight.simulate import episode_costs, rollout_of, sample_states
+from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
 from bellweight.solve import Result, solve
 from bellweight.status import ArgumentError, BellweightWarning, Status
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iteration, Method, Stop

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bellweight.evaluate import mean_and_half_width
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import TABLE2, TABLE2_SECONDS, Printed
 from bellweight.reproduce.table2_runs import BASELINES, METHODS, Run
 from bellweight.reproduce.verdicts import Judgement
+from bellweight.simulate import mean_and_half_width
 
 
 @dataclass(frozen=True)

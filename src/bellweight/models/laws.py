@@ -1,0 +1,171 @@
+"""Finite laws: random numbers with few values, as plain data.
+
+A `Law` is a list of values with their probabilities. `Independent` joins laws into a random vector
+with independent components; it knows its mean exactly and draws by inverting the distribution
+functions inside compiled code. `Sampled` is a random vector that the user draws, with the mean that
+the user declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from bellweight import checks, files, tolerances
+from bellweight.checks import FloatArray, IntArray
+from bellweight.status import ModelError
+from bellweight.streams import Keys, compiled, draw, episode_key, pick
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A number that takes `values` (k,) with `chances` (k,)."""
+
+    values: Any
+    chances: Any
+
+    def __post_init__(self) -> None:
+        values = checks.float_array(self.values, "values", (-1,))
+        if len(values) == 0:
+            raise ModelError("a law needs at least one value: use certain(0) for nothing")
+        chances = checks.distribution(
+            self.chances, "chances", len(values), lambda k: f"value {values[k]:g}"
+        )
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "chances", chances)
+
+    @property
+    def mean(self) -> float:
+        """The expected value."""
+        return float(self.values @ self.chances)
+
+
+def certain(value: float) -> Law:
+    """Return the law of a number that is not random."""
+    return Law([value], [1.0])
+
+
+def uniform(low: int, high: int) -> Law:
+    """Return the law that gives low, low + 1, ..., high the same probability."""
+    if high < low:
+        raise ModelError(f"uniform({low}, {high}) has no values: expected low <= high")
+    n = high - low + 1
+    return Law(np.arange(low, high + 1), np.full(n, 1.0 / n))
+
+
+def poisson(mean: float, limit: int) -> Law:
+    """Return the Poisson law conditioned on being at most `limit`."""
+    checks.positive(mean, "mean")
+    top = checks.count(limit, "limit", least=0)
+    values = np.arange(top + 1, dtype=np.float64)
+    exponent = values * np.log(mean) - gammaln(values + 1.0)
+    mass = np.exp(exponent - exponent.max())
+    return Law(values, mass / mass.sum())
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """A random vector (k,) with independent components."""
+
+    laws: tuple[Law, ...]
+
+    def __init__(self, laws: Sequence[Law]) -> None:
+        for j, law in enumerate(laws):
+            if not isinstance(law, Law):
+                raise ModelError(f"law {j} is {law!r}, expected a Law such as poisson(5, 15)")
+        object.__setattr__(self, "laws", tuple(laws))
+
+    def __len__(self) -> int:
+        return len(self.laws)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The expected vector (k,)."""
+        return np.array([law.mean for law in self.laws])
+
+    @property
+    def values(self) -> FloatArray:
+        """All values of all components."""
+        return np.concatenate([law.values for law in self.laws] or [np.zeros(0)])
+
+    @cached_property
+    def tables(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Where each component begins, all values, all running sums: what compiled loops take."""
+        sizes = [len(law.values) for law in self.laws]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        sums = [np.append(np.cumsum(law.chances)[:-1], np.inf) for law in self.laws]
+        return starts, self.values, np.concatenate(sums or [np.zeros(0)])
+
+    def sample(self, first: int, last: int, base: Any) -> FloatArray:
+        """Return one vector per episode first, ..., last - 1."""
+        drawn = np.zeros((last - first, len(self.laws)))
+        _fill(drawn, first, base, *self.tables)
+        return drawn
+
+    def outcomes(self) -> tuple[FloatArray, FloatArray]:
+        """Return every possible vector (n, k) and its probability (n,)."""
+        grids = [range(len(law.values)) for law in self.laws]
+        places = np.array(list(product(*grids)), dtype=np.int64).reshape(-1, len(self.laws))
+        vectors = np.zeros(places.shape)
+        chances = np.ones(len(places))
+        for j, law in enumerate(self.laws):
+            vectors[:, j] = law.values[places[:, j]]
+            chances *= law.chances[places[:, j]]
+        return vectors, chances
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """A random vector that the user draws: `fn`, and the `mean` (k,) that is claimed for it.
+
+    As an initial state, `fn(n, rng)` returns n states (n, d). As the random part of a transition,
+    `fn(states, actions, rng)` returns one vector for each state (n, d) with its action (n, m).
+    """
+
+    fn: Callable[..., Any]
+    mean: Any
+
+    def __post_init__(self) -> None:
+        if not callable(self.fn):
+            raise ModelError(f"fn is {self.fn!r}, expected a function that draws vectors")
+        object.__setattr__(self, "mean", checks.float_array(self.mean, "mean", (-1,)))
+
+    def drawn(self, n: int, rng: np.random.Generator, *arguments: Any) -> FloatArray:
+        """Return n vectors (n, k), checked for their shape."""
+        shape = (n, len(self.mean))
+        return checks.float_array(self.fn(*arguments, rng), "what the sampler returned", shape)
+
+
+def contradiction(draws: FloatArray, mean: FloatArray) -> tuple[int, float] | None:
+    """Return which component's draws contradict a claimed mean, and their own mean; or None.
+
+    Six standard errors: a right claim is refused once in a hundred million times.
+    """
+    found = draws.mean(axis=0)
+    error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
+    allowed = 6.0 * error + tolerances.PROBABILITY * np.maximum(1.0, np.abs(mean))
+    wrong = checks.first_index(np.abs(found - mean) > allowed)
+    return None if wrong is None else (wrong[0], float(found[wrong]))
+
+
+@compiled
+def _fill(
+    drawn: FloatArray,
+    first: int,
+    base: Keys,
+    starts: IntArray,
+    values: FloatArray,
+    sums: FloatArray,
+) -> None:
+    for row in range(drawn.shape[0]):
+        key = episode_key(base, first + row)
+        for j in range(drawn.shape[1]):
+            drawn[row, j] = values[pick(draw(key, j), sums, starts[j], starts[j + 1])]

@@ -1,0 +1,460 @@
+"""A Markov decision process of vectors, given by matrices.
+
+States s (n,) and actions a (m,) are vectors, of whole numbers unless said otherwise, and
+everything that matters about them is linear:
+
+    admissible     row_lower <= state_rows s + action_rows a <= row_upper,
+                   action_lower <= a <= action_upper
+    cost           state_cost' s + action_cost' a + constant_cost
+    next state     next_state s + next_action a + noise_matrix w,   w random,
+    its mean       next_state s + next_action a + drift
+
+The box state_lower <= s <= state_upper says which states have a Bellman row. A simulated state may
+leave it. With an affine value function the most violated row and the greedy action are both
+answers of linear programs over integers, so no state is ever enumerated.
+
+`LinearBuilder` makes the matrices from named variables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from bellweight import checks, files
+from bellweight.checks import FloatArray, Matrix
+from bellweight.models.enumerate import to_tabular
+from bellweight.models.laws import Independent, Sampled, contradiction
+from bellweight.models.tabular import TabularModel
+from bellweight.status import ModelError
+from bellweight.streams import Keys
+
+_CHECK_POINTS = 8
+_CHECK_DRAWS = 4_000
+_INSIDE = 1e-9  # how far a constraint may be violated by rounding, relative to its terms
+
+
+class Kernels:
+    """Compiled fast paths that a problem registers; each may return None: not available.
+
+    `greedy` and `random` return functions for the use of one thread, which may keep buffers: what
+    such a function returns is valid until it is called again.
+    """
+
+    def greedy(
+        self, action_price: FloatArray, tie_price: FloatArray
+    ) -> Callable[[FloatArray], FloatArray] | None:
+        """Return a function from states (n, d) to the cheapest admissible actions (n, m).
+
+        It minimises action_price' a, and tie_price' a among equals.
+        """
+        return None
+
+    def random(self) -> Callable[[FloatArray, Keys, int], FloatArray] | None:
+        """Return a function from states (n, d), their streams (n,) and the step to actions."""
+        return None
+
+    def price(
+        self,
+        state_price: FloatArray,
+        action_price: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the state in the box and the action of least state_price' s + action_price' a."""
+        return None
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearModel:
+    """States and actions are vectors, and all that matters about them is linear: pure data.
+
+    The fields are those of the module's mathematics. `noise` is `Independent` laws (k,), or
+    `Sampled`, a function with a claimed mean; `noise_matrix` is the identity by default.
+    `preference` (m,) breaks ties among greedy actions: the smaller preference' a the better;
+    without it the lexicographically smallest optimal action is taken. `cost_bound` (level, growth)
+    says that the expected |cost| of step t is at most level + growth t under every policy, for the
+    tail of simulated costs. Bounds of zero, infinity and no constraints are the defaults; one
+    number stands for a whole vector.
+    """
+
+    state_cost: Any
+    action_cost: Any
+    next_state: Any
+    next_action: Any
+    noise: Independent | Sampled
+    initial: Independent | Sampled
+    discount: float
+    state_upper: Any
+    state_lower: Any = 0.0
+    action_lower: Any = 0.0
+    action_upper: Any = np.inf
+    state_rows: Any = None
+    action_rows: Any = None
+    row_lower: Any = -np.inf
+    row_upper: Any = np.inf
+    noise_matrix: Any = None
+    drift: Any = None
+    constant_cost: float = 0.0
+    integer_states: Any = True
+    integer_actions: Any = True
+    state_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    row_names: tuple[str, ...] = ()
+    preference: Any = None
+    cost_bound: tuple[float, float] | None = None
+    kernels: Kernels | None = None
+    name: str = "linear model"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "state_cost", checks.float_array(self.state_cost, "state_cost", (-1,)))
+        put(self, "action_cost", checks.float_array(self.action_cost, "action_cost", (-1,)))
+        n, m = self.dimension, self.n_action_variables
+        if n == 0 or m == 0:
+            raise ModelError(f"the model has {n} state and {m} action variables, expected some")
+        put(self, "discount", checks.discount_factor(self.discount))
+        for kind, count in (("state", n), ("action", m)):
+            self._put_bounds(kind, count)
+        put(self, "next_state", _matrix(self.next_state, "next_state", (n, n)))
+        put(self, "next_action", _matrix(self.next_action, "next_action", (n, m)))
+        self._put_rows(n, m)
+        self._put_noise(n)
+        self._check_initial(n)
+        if self.preference is not None:
+            put(self, "preference", checks.float_array(self.preference, "preference", (m,)))
+        for kind, count in (("state", n), ("action", m), ("row", len(self.row_upper))):
+            put(self, f"{kind}_names", _names(getattr(self, f"{kind}_names"), kind, count))
+        self._check_whole_numbers()
+        self._check_every_row()
+
+    @property
+    def dimension(self) -> int:
+        """Number of state variables."""
+        return len(self.state_cost)
+
+    @property
+    def n_action_variables(self) -> int:
+        """Number of action variables."""
+        return len(self.action_cost)
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the data."""
+        hasher = hashlib.sha256()
+        for field in fields(self):
+            if field.name not in ("name", "kernels"):
+                hasher.update(field.name.encode() + _bytes(getattr(self, field.name)))
+        return hasher.hexdigest()
+
+    @property
+    def initial_mean(self) -> FloatArray:
+        """The expected initial state (n,)."""
+        return np.asarray(self.initial.mean)
+
+    @cached_property
+    def is_integral(self) -> bool:
+        """Whether all variables are whole numbers."""
+        return bool(self.integer_states.all() and self.integer_actions.all())
+
+    def expected_next(self, states: Any, actions: Any) -> FloatArray:
+        """Return the expected next states (N, n) of states (N, n) and actions (N, m)."""
+        return np.asarray(
+            (self.next_state @ np.asarray(states, dtype=np.float64).T).T
+            + (self.next_action @ np.asarray(actions, dtype=np.float64).T).T
+            + self.drift
+        )
+
+    def cost(self, states: Any, actions: Any) -> FloatArray:
+        """Return the costs (N,) of a step."""
+        return np.asarray(states @ self.state_cost + actions @ self.action_cost) + (
+            self.constant_cost
+        )
+
+    def check_states(self, states: Any, name: str = "states") -> FloatArray:
+        """Return states (N, n) as numbers, or say what is wrong with them."""
+        array = np.atleast_2d(checks.float_array(np.atleast_2d(states), name, (-1, self.dimension)))
+        fractional = self.integer_states & (array != np.round(array))
+        wrong = checks.first_index(fractional)
+        if wrong is not None:
+            raise ModelError(
+                f"{self.state_names[wrong[1]]} is {array[wrong]} in {name}, expected a whole number"
+            )
+        return array
+
+    def inadmissible(self, states: FloatArray, actions: FloatArray) -> tuple[int, str] | None:
+        """Return the first state whose action is not admissible, and what it violates; or None."""
+        for values, low, high, integer, names in (
+            (
+                actions,
+                self.action_lower,
+                self.action_upper,
+                self.integer_actions,
+                self.action_names,
+            ),
+            (
+                self.row_values(states, actions),
+                self.row_lower,
+                self.row_upper,
+                False,
+                self.row_names,
+            ),
+        ):
+            margin = _INSIDE * (1.0 + np.abs(values))
+            outside = (values < low - margin) | (values > high + margin) | ~np.isfinite(values)
+            outside |= np.asarray(integer) & (np.abs(values - np.round(values)) > _INSIDE)
+            wrong = checks.first_index(outside)
+            if wrong is not None:
+                k = wrong[1]
+                return wrong[0], (
+                    f"{names[k]} is {values[wrong]:g}, expected {low[k]:g} to {high[k]:g}"
+                    + (" and a whole number" if np.any(np.asarray(integer)) else "")
+                )
+        return None
+
+    def row_values(self, states: FloatArray, actions: FloatArray) -> FloatArray:
+        """Return the left-hand sides (N, c) of the constraints."""
+        return np.asarray((self.state_rows @ states.T).T + (self.action_rows @ actions.T).T)
+
+    def state_text(self, state: FloatArray) -> str:
+        """Return a state as text, its zero entries left out."""
+        parts = [
+            f"{name} = {value:g}"
+            for name, value in zip(self.state_names, state, strict=True)
+            if value != 0.0
+        ]
+        return ", ".join(parts) if parts else "zero in every variable"
+
+    def to_tabular(self, *, clip: bool = False, max_pairs: int = 2_000_000) -> TabularModel:
+        """Enumerate the box: a `TabularModel` with these states, actions and transitions.
+
+        A next state outside the box is an error, or with `clip` is moved to the box's edge, which
+        makes another model: its expected next state is not affine.
+        """
+        return to_tabular(self, clip=clip, max_pairs=max_pairs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to an `.npz` file, whole or not at all."""
+        for role in ("noise", "initial"):
+            if isinstance(getattr(self, role), Sampled):
+                raise ModelError(f"{role} is a function, which a file cannot hold: use Independent")
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model written by `save`."""
+        model: Self = files.load(path, cls)
+        return model
+
+    def _put_bounds(self, kind: str, count: int) -> None:
+        put = object.__setattr__
+        low = _spread(getattr(self, f"{kind}_lower"), f"{kind}_lower", count)
+        high = _spread(getattr(self, f"{kind}_upper"), f"{kind}_upper", count)
+        integer = np.broadcast_to(np.asarray(getattr(self, f"integer_{kind}s"), bool), (count,))
+        put(self, f"integer_{kind}s", integer)
+        wrong = checks.first_index(low > high)
+        if wrong is not None:
+            k = wrong[0]
+            raise ModelError(
+                f"{kind} variable {k} has bounds {low[k]:g} to {high[k]:g}, expected lower <= upper"
+            )
+        finite = np.isfinite(low) & (np.isfinite(high) if kind == "state" else True)
+        open_ended = checks.first_index(~finite)
+        if open_ended is not None:
+            raise ModelError(
+                f"{kind} variable {open_ended[0]} has bounds {low[open_ended]:g} to "
+                f"{high[open_ended]:g}, expected finite ones: rows are priced over a box"
+            )
+        put(self, f"{kind}_lower", low)
+        put(self, f"{kind}_upper", high)
+
+    def _put_rows(self, n: int, m: int) -> None:
+        put = object.__setattr__
+        given = self.action_rows if self.action_rows is not None else self.state_rows
+        count = 0 if given is None else given.shape[0] if sparse.issparse(given) else len(given)
+        for name, width in (("state_rows", n), ("action_rows", m)):
+            value = getattr(self, name)
+            value = np.zeros((count, width)) if value is None else value
+            put(self, name, _matrix(value, name, (count, width)))
+        put(self, "row_lower", _spread(self.row_lower, "row_lower", count))
+        put(self, "row_upper", _spread(self.row_upper, "row_upper", count))
+        wrong = checks.first_index(self.row_lower > self.row_upper)
+        if wrong is not None:
+            raise ModelError(f"constraint {wrong[0]} has row_lower above row_upper: exchange them")
+
+    def _put_noise(self, n: int) -> None:
+        put = object.__setattr__
+        if not isinstance(self.noise, Independent | Sampled):
+            raise ModelError(f"noise is {self.noise!r}, expected Independent laws or Sampled")
+        k = len(np.asarray(self.noise.mean))
+        matrix = np.eye(n) if self.noise_matrix is None else self.noise_matrix
+        put(self, "noise_matrix", _matrix(matrix, "noise_matrix", (n, k)))
+        mean = np.asarray(self.noise_matrix @ np.asarray(self.noise.mean)).ravel()
+        drift = mean if self.drift is None else checks.float_array(self.drift, "drift", (n,))
+        put(self, "drift", drift)
+        wrong = checks.first_index(np.abs(drift - mean) > 1e-9 * np.maximum(1.0, np.abs(mean)))
+        if wrong is not None:
+            raise ModelError(
+                f"drift[{wrong[0]}] is {drift[wrong]:g}, but the noise has mean {mean[wrong]:g}: "
+                "correct one of them, or leave drift out"
+            )
+
+    def _check_initial(self, n: int) -> None:
+        if not isinstance(self.initial, Independent | Sampled):
+            raise ModelError(f"initial is {self.initial!r}, expected Independent laws or Sampled")
+        mean = checks.float_array(self.initial.mean, "the mean of initial", (n,))
+        rng = np.random.default_rng(0)
+        if isinstance(self.initial, Independent):
+            for k, law in enumerate(self.initial.laws):
+                low, high = law.values.min(), law.values.max()
+                if low < self.state_lower[k] or high > self.state_upper[k]:
+                    raise ModelError(
+                        f"initial gives state variable {k} values from {low:g} to {high:g}, "
+                        f"outside its box {self.state_lower[k]:g} to {self.state_upper[k]:g}"
+                    )
+            states = self.initial.sample(0, _CHECK_POINTS, np.uint64(0))
+        else:
+            states = self.initial.drawn(_CHECK_DRAWS, rng, _CHECK_DRAWS)
+            found = contradiction(states, mean)
+            if found is not None:
+                raise ModelError(
+                    f"initial declares mean {mean[found[0]]:g} for state variable {found[0]}, but "
+                    f"{_CHECK_DRAWS:,} draws have mean {found[1]:g}: correct one of them"
+                )
+        self._check_sampled_noise(states[:_CHECK_POINTS], rng)
+
+    def _check_sampled_noise(self, states: FloatArray, rng: np.random.Generator) -> None:
+        """Compare a noise function's draws with its mean at some initial states, doing nothing."""
+        if not isinstance(self.noise, Sampled):
+            return
+        actions = np.broadcast_to(self.action_lower, (_CHECK_DRAWS, self.n_action_variables))
+        for state in states:
+            repeated = np.tile(state, (_CHECK_DRAWS, 1))
+            self.check_noise(repeated, actions, rng)
+
+    def check_noise(
+        self, states: FloatArray, actions: FloatArray, rng: np.random.Generator
+    ) -> None:
+        """Raise an error when the noise drawn for these pairs contradicts the declared mean."""
+        assert isinstance(self.noise, Sampled)
+        drawn = self.noise.drawn(len(states), rng, states, actions)
+        found = contradiction(drawn, np.asarray(self.noise.mean))
+        if found is not None:
+            raise ModelError(
+                f"noise declares mean {self.noise.mean[found[0]]:g} for component {found[0]}, but "
+                f"{len(states):,} draws in the state {states[0].tolist()} have mean {found[1]:g}: "
+                "the expected next state must be affine in state and action; correct the mean"
+            )
+
+    def _check_whole_numbers(self) -> None:
+        whole = self.integer_states
+        for low, name in (
+            (self.state_lower, "state_lower"),
+            (self.state_upper, "state_upper"),
+        ):
+            _check_whole(low[whole], name)
+        for low, name in (
+            (self.action_lower, "action_lower"),
+            (self.action_upper, "action_upper"),
+        ):
+            _check_whole(low[self.integer_actions & np.isfinite(low)], name)
+        rows = np.flatnonzero(whole)
+        for matrix, name in (
+            (self.next_state, "next_state"),
+            (self.next_action, "next_action"),
+            (self.noise_matrix, "noise_matrix"),
+        ):
+            _check_whole(matrix[rows].data, name)
+        for law, name in ((self.noise, "noise"), (self.initial, "initial")):
+            if isinstance(law, Independent) and whole.all():
+                _check_whole(law.values, name)
+
+    def _check_every_row(self) -> None:
+        """Refuse a constraint that no action can meet in some state of the box."""
+        reach_low, reach_high = _extremes(self.action_rows, self.action_lower, self.action_upper)
+        state_low, state_high = _extremes(self.state_rows, self.state_lower, self.state_upper)
+        # A constraint without actions says which states there are.
+        free = np.asarray(abs(self.action_rows).sum(axis=1)).ravel() > 0.0
+        too_high = free & (state_high + reach_low > self.row_upper + _INSIDE)
+        too_low = free & (state_low + reach_high < self.row_lower - _INSIDE)
+        wrong = checks.first_index(too_high | too_low)
+        if wrong is not None:
+            k = wrong[0]
+            weights = self.state_rows[[k]].toarray()[0]
+            up = (weights > 0.0) == bool(too_high[k])
+            state = np.where(
+                weights == 0.0, self.state_lower, np.where(up, self.state_upper, self.state_lower)
+            )
+            raise ModelError(
+                f"no action meets the constraint {self.row_names[k]} in the state where "
+                f"{self.state_text(state)}: narrow the box of states or widen the constraint"
+            )
+
+
+def _matrix(value: Any, name: str, shape: tuple[int, int]) -> sparse.csr_array:
+    dense = value.toarray() if sparse.issparse(value) else value
+    return sparse.csr_array(checks.float_array(dense, name, shape))
+
+
+def _spread(value: Any, name: str, count: int) -> FloatArray:
+    if np.ndim(value) == 0:
+        value = np.full(count, value)
+    array = checks.float_array(value, name, (count,), finite=False)
+    if np.isnan(array).any():
+        raise ModelError(f"{name} contains NaN, expected numbers or infinity")
+    return array
+
+
+def _names(given: Any, kind: str, count: int) -> tuple[str, ...]:
+    names = (
+        tuple(f"{kind} {k}" for k in range(count)) if len(given) == 0 else tuple(map(str, given))
+    )
+    if len(names) != count or len(set(names)) != count:
+        raise ModelError(f"{kind}_names has {len(set(names))} distinct names, expected {count}")
+    return names
+
+
+def _check_whole(values: FloatArray, name: str) -> None:
+    wrong = checks.first_index(values != np.round(values))
+    if wrong is not None:
+        raise ModelError(
+            f"{name} contains {values[wrong]:g}, expected whole numbers because the states are: "
+            "correct it, or build the model with integer_states=False"
+        )
+
+
+def _extremes(rows: Matrix, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and largest value (c,) of each row over a box."""
+    up, down = rows.maximum(0.0), (-rows).maximum(0.0)
+    with np.errstate(invalid="ignore"):
+        least = _product(up, low) - _product(down, high)
+        most = _product(up, high) - _product(down, low)
+    return least, most
+
+
+def _product(rows: Matrix, vector: FloatArray) -> FloatArray:
+    """Return rows @ vector where an infinite entry counts only if it is used."""
+    finite = np.where(np.isfinite(vector), vector, 0.0)
+    endless = np.asarray(rows @ (~np.isfinite(vector)).astype(float)) > 0.0
+    return np.where(endless, np.inf, np.asarray(rows @ finite))
+
+
+def _bytes(value: Any) -> bytes:
+    if sparse.issparse(value):
+        return value.data.tobytes() + value.indices.tobytes() + value.indptr.tobytes()
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, Independent):
+        return b"".join(law.values.tobytes() + law.chances.tobytes() for law in value.laws)
+    if isinstance(value, Sampled):
+        code = getattr(value.fn, "__code__", None)
+        return np.asarray(value.mean).tobytes() + (b"" if code is None else code.co_code)
+    return repr(value).encode()
