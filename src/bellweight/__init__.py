@@ -6,7 +6,7 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 
 from bellweight import exact, problems, testing
 from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
-from bellweight.evaluate import Comparison, Difference, Evaluation, compare, evaluate
+from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.models import (
     EventModel,
     Geometric,
@@ -115,6 +115,7 @@ __all__ = [
     "WorkerError",
     "certain",
     "compare",
+    "compare_ties",
     "evaluate",
     "exact",
     "poisson",

@@ -8,7 +8,7 @@ if the model declares by how much the expected cost can grow in a step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from bellweight import checks, files
 from bellweight.checks import FloatArray
 from bellweight.models import LinearModel, TabularModel
 from bellweight.occupancy import default_horizon, policy_chain
-from bellweight.policy import Model, Policy
+from bellweight.policy import Greedy, Model, Policy
 from bellweight.simulate import (
     Finished,
     Rollout,
@@ -158,6 +158,36 @@ def compare(
         },
         baseline=reference,
     )
+
+
+def compare_ties(
+    model: LinearModel,
+    policy: Greedy,
+    episodes: int = 1_000,
+    *,
+    rules: int = 3,
+    horizon: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Comparison:
+    """Evaluate a greedy policy of a linear model under several ways to break its ties.
+
+    The ways: the model's own preference and its opposite, as little and as much action as possible,
+    and random preferences. All are optimal for the value function; a wide range of costs says that
+    the value function does not decide the policy.
+    """
+    if not isinstance(model, LinearModel) or not isinstance(policy, Greedy):
+        raise ArgumentError("compare_ties takes a LinearModel and a Greedy policy, as in a result")
+    m = model.n_action_variables
+    rng = np.random.default_rng(seed)
+    own = np.zeros(m) if model.preference is None else model.preference
+    ways = {"model's own": own, "its opposite": -own, "least action": np.ones(m),
+            "most action": -np.ones(m)}  # fmt: skip
+    ways |= {
+        f"random {k + 1}": rng.standard_normal(m) for k in range(checks.count(rules, "rules", 0))
+    }
+    policies = {name: replace(policy, preference=way, model=model) for name, way in ways.items()}
+    return compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
 
 
 def _until(

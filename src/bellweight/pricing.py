@@ -29,6 +29,7 @@ from bellweight.rows import MOST_CLOSE, NEAR, RowSource, Separation
 from bellweight.status import ArgumentError, BasisError, ModelError, SolverError, Status
 
 _REFERENCE_POINTS = 16  # per basis function
+_CONSTANT = 1e-9  # a value that varies by less than this share of the costs is constant
 _FAR = 1e4  # a price that outweighs all others, to find extreme states
 
 
@@ -170,6 +171,13 @@ class LinearRows(RowSource):
             violation=max(0.0, -bound, -float(slack.min())),
             proven=found.proven,
         )
+
+    def is_constant(self, coef: FloatArray) -> bool:
+        """Return whether the value function hardly differs between the states of the box."""
+        model, (low, high) = self.model, self.box
+        spread = float(np.abs(coef[1:]) @ (high - low))
+        costs = np.concatenate([model.state_cost, model.action_cost, [model.constant_cost]])
+        return spread <= _CONSTANT * max(float(np.abs(costs).max()), abs(float(coef[0])))
 
     def largest_violation(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return a bound on the violation over the box, and the state and action found worst."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -49,6 +49,8 @@ class Phase:
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
 
     `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
+    `is_constant` says that the value function of a linear model is the same in every state, so that
+    ties decide the policy.
     """
 
     coef: FloatArray
@@ -58,6 +60,7 @@ class Phase:
     policy: Greedy
     cost: float
     half_width: float | None = None
+    is_constant: bool = False
 
 
 @files.storable
@@ -202,6 +205,14 @@ def summary(result: Result) -> str:
         lines.append(f"cost        {high} (greedy policy, exact, over all time)")
         lines.append(f"optimum     between {low} and {high}")
         lines.append(f"loss        at most {_number(gap)} ({_share(gap, result.cost)})")
+    if last.columns is not None:
+        rounds = sum(record.passes for record in result.history)
+        seconds = sum(record.solve_seconds for record in result.history)
+        lines.append(
+            f"columns     {last.columns:,} priced in {rounds:,} rounds, {seconds:.2f} s; the last "
+            f"round {'proves the optimum' if last.proven else 'was cut short'}; the minimum-norm "
+            "dual is the one over these columns"
+        )
     lines.append(
         f"audit       violation {last.audit.violation:.1g}, dual residual "
         f"{last.audit.dual_residual:.1g}, gap {last.audit.gap:.1g}"
@@ -211,7 +222,8 @@ def summary(result: Result) -> str:
     lines.append(f"value       {'  '.join(shown)}")
     for number, phase in enumerate(result.phases, start=1):
         width = "" if phase.half_width is None else f" +- {_number(phase.half_width)}"
-        lines.append(f"phase {number:<5} cost {_number(phase.cost)}{width}")
+        ties = " (constant value: decided by ties)" if phase.is_constant else ""
+        lines.append(f"phase {number:<5} cost {_number(phase.cost)}{width}{ties}")
     lines.extend(f"warning     {text}" for text in result.warnings)
     lines.append(f"next        {result.status.remedy or _advice(result)}")
     return "\n".join(lines)
@@ -307,7 +319,7 @@ def _result(
 ) -> Result:
     iterate, model = outcome.iterate, bench.model
     coef = iterate.solution.coef
-    notes = _notes(bench)
+    notes = _notes(bench, iterate)
     for note in notes:
         warnings.warn(note, BellweightWarning, stacklevel=3)
     tabular = model if isinstance(model, TabularModel) else None
@@ -329,7 +341,7 @@ def _result(
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
-        phases=tuple(map(_phase, outcome.phases, outcome.phase_costs)),
+        phases=tuple(_phase(bench, *phase) for phase in _paired(outcome)),
         warnings=notes,
         stop=stop,
         seed=seed,
@@ -368,7 +380,11 @@ def _size(bench: Bench) -> str:
     return f"{counts}, discount {model.discount:g}"
 
 
-def _phase(phase: Iterate, cost: Cost) -> Phase:
+def _paired(outcome: Outcome) -> Iterator[tuple[Iterate, Cost]]:
+    return zip(outcome.phases, outcome.phase_costs, strict=True)
+
+
+def _phase(bench: Bench, phase: Iterate, cost: Cost) -> Phase:
     return Phase(
         coef=_frozen(phase.solution.coef),
         moments=_frozen(phase.moments),
@@ -377,18 +393,36 @@ def _phase(phase: Iterate, cost: Cost) -> Phase:
         policy=phase.greedy,
         cost=cost.mean,
         half_width=cost.half_width,
+        is_constant=_is_constant(bench, phase),
     )
 
 
-def _notes(bench: Bench) -> tuple[str, ...]:
+def _notes(bench: Bench, iterate: Iterate) -> tuple[str, ...]:
+    notes = []
     dropped = bench.program().dropped
-    if not dropped:
-        return ()
-    shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-    return (
-        f"{len(dropped)} of {bench.rows.n_basis} basis functions depend on earlier ones and were "
-        f"dropped (coefficient zero): {shown}",
-    )
+    if dropped:
+        shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
+        notes.append(
+            f"{len(dropped)} of {bench.rows.n_basis} basis functions depend on earlier ones and "
+            f"were dropped (coefficient zero): {shown}"
+        )
+    if _is_constant(bench, iterate):
+        notes.append(
+            "the value function is the same in every state: the policy looks at the cost of one "
+            "step only and ties decide the rest, so its cost says little; try other weights, or "
+            "bellweight.compare_ties(model, result.policy) for the range"
+        )
+    if not iterate.solution.proven:
+        notes.append(
+            f"pricing was cut short by its time limit: rows may be violated by up to "
+            f"{iterate.solution.audit.violation:.3g}, so the program is not proven solved"
+        )
+    return tuple(notes)
+
+
+def _is_constant(bench: Bench, iterate: Iterate) -> bool:
+    rows = bench.rows
+    return isinstance(rows, LinearRows) and rows.is_constant(iterate.solution.coef)
 
 
 def _frozen(array: FloatArray) -> FloatArray:

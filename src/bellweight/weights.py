@@ -77,7 +77,10 @@ class Iteration:
     cannot be enumerated (None when the method generates no policy); `moment_step` is the 1-norm
     between these moments and the ones before (None at first); `noise_ratio` the largest difference
     of moments in standard errors (None where nothing is simulated); `dual_share` the share of
-    the occupancy in states with dual mass.
+    the occupancy in states with dual mass. `passes` counts the searches for violated rows, `rows`
+    those in the program, and `solve_seconds` its share of `seconds`; `columns` counts the pairs
+    that pricing has found (None where rows are listed), and `proven` says that the last search was
+    complete.
     """
 
     iteration: int
@@ -93,6 +96,9 @@ class Iteration:
     passes: int
     rows: int
     seconds: float
+    solve_seconds: float = 0.0
+    columns: int | None = None
+    proven: bool = True
 
 
 @dataclass(frozen=True)
@@ -316,6 +322,11 @@ class Bench(ABC):
     def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
         """Return the share of an occupancy in states with dual mass."""
 
+    @property
+    def n_columns(self) -> int | None:
+        """Number of pairs that pricing has found, None where rows are listed."""
+        return None
+
     def program(self, reference: FloatArray | None = None) -> AlpProgram:
         """Return the program, built around the first weights it is asked for."""
         if self._program is None:
@@ -434,6 +445,10 @@ class SimulatedBench(Bench):
 
     def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
         return occupancy.dual_share
+
+    @property
+    def n_columns(self) -> int | None:
+        return self.rows.n_pairs if isinstance(self.rows, LinearRows) else None
 
     def _initial_point(self) -> Point:
         model = self.model
@@ -561,6 +576,9 @@ class _Run:
             passes=solution.passes,
             rows=solution.n_rows,
             seconds=time.perf_counter() - began,
+            solve_seconds=solution.seconds,
+            columns=self.bench.n_columns,
+            proven=solution.proven,
         )
         # Both before the caller's function runs, which may interrupt.
         self.history.append(record)
