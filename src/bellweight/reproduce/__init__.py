@@ -14,6 +14,8 @@ from bellweight.status import ArgumentError
 TITLES = {
     "table1": "the single queue under three initial distributions",
     "table2": "the eight-dimensional network, over several constraint samples",
+    "table3": "the small clinic, by column generation",
+    "table4": "the large clinic, by column generation",
     "figure-convergence": "successive differences of the moments on the network",
 }
 """What can be reproduced: the name is also that of the module, with underscores."""

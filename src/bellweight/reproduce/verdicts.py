@@ -6,6 +6,7 @@ A reason is given only when the numbers at hand bear it out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellweight.reproduce.paper import TABLE2, Printed
@@ -124,3 +125,36 @@ def table2_baseline(cost: float, half_width: float, episodes: int) -> Judgement:
         return Judgement("near the paper's best", difference)
     where = "below" if difference > 0.0 else "above"
     return Judgement(f"{where} the paper's best", difference)
+
+
+def clinic(
+    cost: float,
+    half_width: float,
+    printed: Printed,
+    is_constant: bool,
+    constant_phases: Sequence[tuple[float, float]],
+) -> Judgement:
+    """Return the verdict on a cost of Table 3 or 4.
+
+    `is_constant` says that ties decide the policy; `constant_phases` are costs, with half-widths,
+    of those phases of a cycle that ties decide.
+    """
+    difference = printed.mean - cost
+    if abs(difference) <= half_width + printed.half_width:
+        return Judgement("matches", difference)
+    if is_constant:
+        return Judgement(
+            "ties decide",
+            difference,
+            "the value function is the same in every state, so the policy and its cost are those "
+            "of the tie rule; the paper's rule is not known (see the range over tie rules)",
+        )
+    near = [phase for phase, _ in constant_phases if 0.5 < phase / printed.mean < 2.0]
+    if near:
+        return Judgement(
+            "other phase",
+            difference,
+            "the weights cycle; the paper's cost is of the size of the phase with a constant value "
+            f"function, which ties decide and which costs {near[0]:,.0f} here",
+        )
+    return Judgement("differs", difference, "outside both intervals; no reason is known")
