@@ -27,6 +27,7 @@ NAMES = (
     "network",
     "sampled_rows",
     "policy_generation",
+    "clinic",
     "memory",
 )
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")

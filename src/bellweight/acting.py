@@ -34,6 +34,7 @@ Worker = Callable[[FloatArray, Keys, int], Chosen]
 
 _TIED = 1e-9  # relative to the largest price: prices closer than this tie
 _DUAL_STREAM = -2
+_MOST_KNOWN = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +190,7 @@ class ActionProgram:
         self.model = model
         self.price = price
         self.preference = preference
+        self._known: dict[bytes, FloatArray] = {}
         self._unit = max(float(np.abs(price).max()), np.finfo(float).tiny)
         shape = (model.action_lower, model.action_upper, model.integer_actions)
         self._first = IntegerProgram(model.action_rows, model.row_lower, model.row_upper, *shape)
@@ -198,9 +200,14 @@ class ActionProgram:
         )
 
     def actions(self, states: FloatArray) -> FloatArray:
-        """Return the action of each state; equal states are solved once."""
-        distinct, place = np.unique(states, axis=0, return_inverse=True)
-        return np.array([self.action(state) for state in distinct])[place.ravel()]
+        """Return the action of each state; a state met before is not solved again."""
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        for state in states:
+            label = state.tobytes()
+            if label not in self._known:
+                self._known[label] = self.action(state)
+        return np.array([self._known[state.tobytes()] for state in states])
 
     def action(self, state: FloatArray) -> FloatArray:
         """Return the cheapest action, by preference among equals, then lexicographically."""

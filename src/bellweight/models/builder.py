@@ -1,13 +1,14 @@
 """Linear models from named variables, so that a model reads like its mathematics.
 
-    shop = LinearBuilder(discount=0.95)
-    stock = shop.state("stock", upper=20, initial=certain(10))
-    order = shop.action("order", upper=8)
-    demand = shop.noise("demand", poisson(3, 9))
-    shop.require(stock + order <= 20)
-    shop.follow(stock, stock + order - demand)
-    shop.cost(2.0 * stock + 5.0 * order)
-    model = shop.build()
+    desk = LinearBuilder(discount=0.95, name="repair desk")
+    jobs = desk.state("jobs", upper=20, initial=certain(5))
+    own = desk.action("own", upper=3)
+    sent = desk.action("sent")
+    new = desk.noise("new", poisson(3.5, 12))
+    desk.require(own + sent <= jobs)
+    desk.follow(jobs, jobs - own - sent + new)
+    desk.cost(2 * jobs + 9 * sent)
+    model = desk.build()
 
 `states`, `actions` and `noises` make families of variables with indices. Expressions are sums of
 variables times numbers; Python's `sum` adds them up.

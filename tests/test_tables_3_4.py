@@ -1,0 +1,104 @@
+"""Tables 3 and 4: rows, verdicts, files. The costs themselves have a slow test at full size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import bellweight as bw
+from bellweight import reproduce
+from bellweight.reproduce import clinic, table3, table4, verdicts
+from bellweight.reproduce.artefact import Wanted
+from bellweight.reproduce.clinic import ClinicTable
+from bellweight.reproduce.paper import TABLE3, TABLE4, Printed
+
+METHODS = ["Fixed", "Random", "PIA", "DIA (Random)"]
+
+
+@pytest.fixture(scope="module")
+def small() -> ClinicTable:
+    kept: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clinic, "OCCUPANCY_EPISODES", 256)
+        patch.setattr(clinic, "TIE_EPISODES", 64)
+        found = table3.reproduce(
+            reproduce.Settings(episodes=1_000, seed=0),
+            keep=lambda so_far: kept.append(len(so_far.rows().rows)),
+        )
+    assert kept == [1, 2, 3, 4]
+    return found
+
+
+def test_every_method_is_there_beside_the_paper(small: ClinicTable) -> None:
+    assert small.complete
+    assert [row.method for row in small.rows_done] == METHODS == list(TABLE3) == list(TABLE4)
+    assert [row.paper for row in small.rows_done] == list(TABLE3.values())
+    assert all(row.columns > 34 and row.rounds > 1 for row in small.rows_done)
+
+
+def test_good_rows_match_and_pia_shows_both_phases(small: ClinicTable) -> None:
+    for name in ("Fixed", "Random", "DIA (Random)"):
+        assert small[name].verdict.word == "matches"
+        assert not small[name].is_constant
+    pia = small["PIA"]
+    assert pia.status is bw.Status.CYCLING
+    assert pia.verdict.word == "other phase"
+    assert sorted(phase.is_constant for phase in pia.phases) == [False, True]
+    text = "\n".join(clinic.clinic_view.notes(small))
+    assert "PIA cycles between" in text
+    assert "constant value, decided by ties" in text
+
+
+def test_the_range_over_tie_rules_is_shown(small: ClinicTable) -> None:
+    assert small.ties is not None
+    costs = [found.mean for found in small.ties.evaluations.values()]
+    assert min(costs) < 0.9 * max(costs)
+    assert len(small.tables()) == 2
+
+
+def test_the_files_hold_everything(small: ClinicTable, tmp_path: Path) -> None:
+    paths = reproduce.write(small, tmp_path)
+    assert [path.name for path in paths] == ["table3.json", "table3.csv", "table3.txt"]
+    document = json.loads(paths[0].read_text())
+    assert document["complete"]
+    assert len(document["rows_done"]) == 4
+    assert document["rows_done"][2]["status"] == "CYCLING"
+    lines = paths[1].read_text().splitlines()
+    assert len(lines) == 1 + 4 + len(document["ties"]["evaluations"])
+
+
+def test_settings() -> None:
+    assert table3.settings(Wanted()).episodes == 50_000
+    assert table4.settings(Wanted(quick=True)).episodes == 1_000
+    assert table4.settings(Wanted(episodes=77, seed=3)).seed == 3
+    with pytest.raises(bw.ArgumentError, match="--samples does not go with table3"):
+        table3.settings(Wanted(samples=3))
+
+
+@pytest.mark.parametrize(
+    ("cost", "width", "constant", "phases", "word"),
+    [
+        (100.0, 3.0, False, [], "matches"),
+        (106.0, 3.0, False, [], "differs"),
+        (106.0, 3.0, True, [], "ties decide"),
+        (5.0, 0.1, False, [(120.0, 2.0)], "other phase"),
+        (5.0, 0.1, False, [(1_200.0, 2.0)], "differs"),
+    ],
+)
+def test_verdicts(
+    cost: float, width: float, constant: bool, phases: list[tuple[float, float]], word: str
+) -> None:
+    found = verdicts.clinic(cost, width, Printed(101.0, 1.0), constant, phases)
+    assert found.word == word
+    assert bool(found.reason) == (word != "matches")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [table3, table4], ids=["small", "large"])
+def test_good_costs_match_at_full_size(table: object) -> None:
+    found = table.reproduce(table.settings(Wanted()))  # type: ignore[attr-defined]
+    good = [row for row in found.rows_done if row.paper.mean < 20_000.0]
+    assert len(good) == 3
+    assert all(row.verdict.word == "matches" for row in good)
