@@ -464,7 +464,10 @@ def test_ctrl_c_saves_what_was_found_and_says_how_to_go_on(tmp_path: Path) -> No
     # Progress appears after two seconds; by then there are iterations to save.
     assert "iteration" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == exits.INTERRUPTED
     assert "Traceback" not in err
     assert "INTERRUPTED" in out

@@ -297,7 +297,11 @@ def test_every_shipped_problem_is_listed_with_its_defaults(
     text = capsys.readouterr().out
     assert "queue_network: Queueing networks with shared servers" in text
     listed = json.loads((tmp_path / "p.json").read_text())["problems"]
-    assert [problem["name"] for problem in listed] == ["single_queue", "queue_network"]
+    assert [problem["name"] for problem in listed] == [
+        "single_queue",
+        "queue_network",
+        "scheduling",
+    ]
     parameters = listed[1]["parameters"]
     assert "groups=0,2,7;1,5;3,4,6" in parameters
     assert "routes=1,2,none,4,5,6,7,none" in parameters

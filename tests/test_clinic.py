@@ -49,7 +49,7 @@ def test_the_kernel_has_the_objective_of_the_solver_on_every_state(size: str) ->
     assert model.preference is not None
     states = random_states(model, 1_300, seed=1)
     for price in prices_of(model, seed=2):
-        act = model.kernels.greedy(price, model.preference)
+        act = model.kernels.greedy_action(price, model.preference)
         assert act is not None
         actions = act(states)
         assert model.inadmissible(states, actions) is None
@@ -73,7 +73,7 @@ def test_the_kernel_against_a_third_solver() -> None:
     assert model.kernels is not None and model.preference is not None  # noqa: PT018
     states = random_states(model, 60, seed=5)
     for price in prices_of(model, seed=6):
-        act = model.kernels.greedy(price, model.preference)
+        act = model.kernels.greedy_action(price, model.preference)
         assert act is not None
         for state, action in zip(states, act(states), strict=True):
             used = model.state_rows @ state
@@ -96,7 +96,7 @@ def test_the_kernel_is_exact_on_random_transportation_problems(seed: int) -> Non
     kernels = BookingKernels(n_classes=2, n_days=2, capacity=3, diversion=int(rng.integers(0, 3)))
     state = np.append(rng.integers(0, 4, 2), rng.integers(0, 4, 2)).astype(float)
     price = rng.integers(-5, 3, 6) * (1.0 if rng.random() < 0.5 else rng.random(6))
-    act = kernels.greedy(price.astype(float), np.arange(6.0))
+    act = kernels.greedy_action(price.astype(float), np.arange(6.0))
     action = act(state[None])[0]
     free = [3 - state[0], 3 - state[1]]
     best = np.inf
@@ -151,7 +151,7 @@ def test_the_general_solver_breaks_ties_like_the_kernel() -> None:
     assert model.kernels is not None and model.preference is not None  # noqa: PT018
     states = random_states(model, 40, seed=8)
     for price in prices_of(model, seed=9)[:2]:
-        act = model.kernels.greedy(price, model.preference)
+        act = model.kernels.greedy_action(price, model.preference)
         assert act is not None
         program = ActionProgram(model, price, model.preference)
         ours, theirs = act(states), program.actions(states)
@@ -164,7 +164,7 @@ def test_the_general_solver_breaks_ties_like_the_kernel() -> None:
 def test_random_actions_let_each_patient_pick_evenly() -> None:
     kernels = BookingKernels(n_classes=1, n_days=3, capacity=1, diversion=1)
     states = np.tile([0.0, 1.0, 0.0, 1.0], (60_000, 1))  # day 2 is full, one patient waits
-    act = kernels.random()
+    act = kernels.random_action()
     actions = act(states, np.arange(60_000, dtype=np.uint64), 7)
     share = actions.mean(axis=0)
     np.testing.assert_allclose(share, [0.25, 0.0, 0.25, 0.25], atol=0.01)

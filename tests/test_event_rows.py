@@ -138,7 +138,10 @@ def test_too_few_rows_are_unbounded_and_bounds_cure_it(n: int) -> None:
     with pytest.raises(bw.SolverError, match="unbounded") as caught:
         bw.solve(em.network(), bw.Polynomial(2), bw.Fixed(), rows=rows)
     assert caught.value.status is bw.Status.UNBOUNDED
-    assert "add constraint states, or put bounds on the coefficients" in str(caught.value)
+    assert (
+        "add constraint states or price over a larger box, or put bounds on the coefficients"
+        in str(caught.value)
+    )
     assert "grows without limit along" in str(caught.value)
     basis = bw.Polynomial(2, lower=-50.0, upper=50.0)
     cured = bw.solve(em.network(), basis, bw.Fixed(), rows=rows)

@@ -70,7 +70,7 @@ class GreedyChooser(Chooser):
         wanted = model.preference if self.preference is None else self.preference
         act = None
         if model.kernels is not None and wanted is not None:
-            act = model.kernels.greedy(price, wanted)
+            act = model.kernels.greedy_action(price, wanted)
         if act is None:
             act = ActionProgram(model, price, wanted).actions
         return lambda states, keys, step: (act(states), None)
@@ -86,7 +86,7 @@ class RandomChooser(Chooser):
 
     def worker(self) -> Worker:
         kernels = self.model.kernels
-        act = None if kernels is None else kernels.random()
+        act = None if kernels is None else kernels.random_action()
         if act is None:
             return _packed(self.model)
         return lambda states, keys, step: (act(states, keys, step), None)
@@ -191,12 +191,16 @@ class ActionProgram:
         self.price = price
         self.preference = preference
         self._known: dict[bytes, FloatArray] = {}
-        self._unit = max(float(np.abs(price).max()), np.finfo(float).tiny)
-        shape = (model.action_lower, model.action_upper, model.integer_actions)
-        self._first = IntegerProgram(model.action_rows, model.row_lower, model.row_upper, *shape)
-        rows = np.vstack([model.action_rows.toarray(), price / self._unit])
+        bounds = (model.action_lower, model.action_upper, model.integer_actions)
+        self._first = IntegerProgram(model.action_rows, model.row_lower, model.row_upper, *bounds)
+        # The same with each price a row of its own, so that it can be held at its optimum.
+        goals = [price] if preference is None else [price, preference]
+        self._goals = [goal / max(float(np.abs(goal).max()), 1e-300) for goal in goals]
         self._second = IntegerProgram(
-            rows, np.append(model.row_lower, -np.inf), np.append(model.row_upper, np.inf), *shape
+            np.vstack([model.action_rows.toarray(), *self._goals]),
+            np.append(model.row_lower, np.full(len(goals), -np.inf)),
+            np.append(model.row_upper, np.full(len(goals), np.inf)),
+            *bounds,
         )
 
     def actions(self, states: FloatArray) -> FloatArray:
@@ -216,16 +220,18 @@ class ActionProgram:
         low, high = model.row_lower - used, model.row_upper - used
         self._first.limit(row_lower=low, row_upper=high)
         best = self._minimised(self._first, self.price, state)
-        margin = _TIED * (1.0 + abs(float(self.price @ best)) / self._unit)
-        cap = float(self.price @ best) / self._unit + margin
-        self._second.limit(
-            row_lower=np.append(low, -np.inf),
-            row_upper=np.append(high, cap),
-            lower=model.action_lower,
-            upper=model.action_upper,
-        )
-        if self.preference is not None:
-            return self._minimised(self._second, self.preference, state)
+        caps = np.full(len(self._goals), np.inf)
+        bounds = {"lower": model.action_lower, "upper": model.action_upper}
+        for k, goal in enumerate(self._goals):
+            if k > 0:
+                best = self._minimised(self._second, goal, state)
+            value = float(goal @ best)
+            caps[k] = value + _TIED * (1.0 + abs(value))
+            self._second.limit(
+                row_lower=np.append(low, np.full(len(caps), -np.inf)),
+                row_upper=np.append(high, caps),
+                **bounds,
+            )
         return self._lexicographic(best, state)
 
     def _lexicographic(self, best: FloatArray, state: FloatArray) -> FloatArray:
@@ -244,10 +250,7 @@ class ActionProgram:
     ) -> FloatArray:
         answer = program.minimise(price)
         if answer.status is Status.INFEASIBLE:
-            raise ModelError(
-                f"no action is admissible in the state where {self.model.state_text(state)}: widen "
-                "the constraints so that every state has an action"
-            )
+            raise _actionless(self.model, state)
         if answer.point is None:
             raise SolverError(
                 answer.status,
@@ -273,7 +276,7 @@ def _packed(model: LinearModel) -> Worker:
         if (signs == 0).any() or (rows < 0.0).any():
             raise PolicyError(
                 "a random action is known only where every constraint limits the actions from "
-                "above: register kernels with a `random` of your own"
+                "above: register kernels with a `random_action` of your own"
             )
     flip = np.where(np.isfinite(model.row_upper), 1.0, -1.0)
     limit = np.where(flip > 0.0, model.row_upper, -model.row_lower)
@@ -282,6 +285,8 @@ def _packed(model: LinearModel) -> Worker:
         left = limit - flip * (model.state_rows @ states.T).T - rows @ model.action_lower
         actions = np.tile(model.action_lower, (len(states), 1))
         code = _fill_up(actions, left, rows, model.action_upper, model.integer_actions, keys, step)
+        if code >= model.n_action_variables:
+            raise _actionless(model, states[code - model.n_action_variables])
         if code >= 0:
             raise ModelError(
                 f"no bound on {model.action_names[code]}: give action_upper or a constraint"
@@ -289,6 +294,13 @@ def _packed(model: LinearModel) -> Worker:
         return actions, None
 
     return choose
+
+
+def _actionless(model: LinearModel, state: FloatArray) -> ModelError:
+    return ModelError(
+        f"no action is admissible in the state where {model.state_text(state)}: widen the "
+        "constraints so that every state has an action"
+    )
 
 
 @compiled
@@ -301,10 +313,15 @@ def _fill_up(
     keys: Keys,
     step: int,
 ) -> int:
+    """Fill in actions; return -1, or a variable without bound, or m + a row without action."""
     m = actions.shape[1]
-    order = np.arange(m)
+    order = np.zeros(m, dtype=np.int64)
     for row in range(actions.shape[0]):
+        if left.shape[1] > 0 and left[row].min() < -1e-9:
+            return m + row
         key = mix(keys[row] + np.uint64(step))
+        for k in range(m):
+            order[k] = k
         for k in range(m):
             # Variables come in random order, or the first ones would take everything.
             other = k + int(draw(key, 2 * k) * (m - k))

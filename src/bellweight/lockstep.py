@@ -91,7 +91,7 @@ class LinearRollout:
         else:
             # One generator per block and step, so that policies meet the same luck.
             rng = np.random.default_rng([int(keys[0]), step, first])
-            noise[:] = law.drawn(len(states), rng, states, actions)
+            noise[:] = law.drawn(len(states), rng, states.copy(), actions.copy())
 
 
 def initial_states(model: LinearModel, first: int, last: int, key: np.uint64) -> FloatArray:

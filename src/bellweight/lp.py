@@ -327,10 +327,14 @@ class IntegerProgram:
         self._set_price(self._relaxed, price / unit)
         status = self._run(self._relaxed, None)
         if status is not Status.OPTIMAL:
+            # From a warm start the solver now and then takes a feasible program for another.
+            self._relaxed.clearSolver()
+            status = self._run(self._relaxed, None)
+        if status is not Status.OPTIMAL:
             return Minimum(status, None, -np.inf)
         solution = self._relaxed.getSolution()
         point = np.array(solution.col_value)
-        nearest = np.where(self.integer, np.round(point), point)
+        nearest = np.where(self.integer, np.round(point), point) + 0.0  # no -0.0
         whole = float(np.abs(point - nearest).max(initial=0.0)) <= _WHOLE
         if whole and self._contains(nearest):
             bound = self._bound(price, np.array(solution.row_dual) * unit)
@@ -349,7 +353,7 @@ class IntegerProgram:
         if status not in (Status.OPTIMAL, Status.TIME_LIMIT):
             return Minimum(status, None, -np.inf)
         point = np.array(solver.getSolution().col_value)
-        point = np.where(self.integer, np.round(point), point)
+        point = np.where(self.integer, np.round(point), point) + 0.0
         found = solver.getInfo().primal_solution_status == _FEASIBLE and self._contains(point)
         if status is Status.OPTIMAL and not found:
             return Minimum(Status.FAILED, None, bound)

@@ -234,7 +234,7 @@ class Rule(Policy):
     to actions (n, m) and is not compiled. A file keeps the name but not the function.
     """
 
-    fn: Callable[..., int] | files.Unstored
+    fn: Callable[..., Any] | files.Unstored
     parameters: Any = ()
 
     def probabilities(self, model: TabularModel) -> FloatArray:

@@ -50,7 +50,8 @@ _REMEDIES = {
     "result.phases",
     Status.INACCURATE: "lower the polynomial degree, rescale the states, or drop basis functions "
     "that are nearly dependent",
-    Status.UNBOUNDED: "add constraint states, or put bounds on the coefficients",
+    Status.UNBOUNDED: "add constraint states or price over a larger box, or put bounds on the "
+    "coefficients, such as Affine(lower=...)",
     Status.INFEASIBLE: "widen the bounds on the coefficients, above all that of the constant",
     Status.FAILED: "check the model with bellweight.testing.check_model and the range of the costs",
 }

@@ -12,7 +12,8 @@ with notes on what is allowed but worth knowing.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,36 @@ import numpy as np
 from scipy import sparse
 
 from bellweight import conditioning
-from bellweight.basis import Basis
+from bellweight.acting import ActionProgram, Chooser, RuleChooser, Worker
+from bellweight.basis import Affine, Basis
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix, first_index
-from bellweight.models import EventModel, TabularModel
+from bellweight.lockstep import LinearRollout, initial_states
+from bellweight.models import EventModel, Independent, Kernels, LinearModel, Sampled, TabularModel
 from bellweight.occupancy import policy_chain
-from bellweight.policy import Policy, Uniform, checked_probabilities
+from bellweight.policy import DualSoftmax, Model, Policy, Uniform, checked_probabilities
+from bellweight.pricing import LinearRows, PricedRows
 from bellweight.rows import EventRows, TabularRows
 from bellweight.simulate import EventRollout
-from bellweight.status import BasisError, ModelError, PolicyError
-from bellweight.streams import stream_keys
+from bellweight.status import BasisError, ModelError, PolicyError, SolverError, Status
+from bellweight.streams import Keys, stream_keys
 
 _SAMPLE = 512
 _COST_RANGE = 1e9
 _SAME = 1e-12
+
+# Of linear models.
+_BOX_STATES = 64
+_INITIAL_STATES = 64
+_EPISODES = 32
+_STEPS = 32
+_PATH_STATES = 128
+_NOISE_PAIRS = 8
+_NOISE_DRAWS = 4_000
+_STANDARD_ERRORS = 6.0
+_GREEDY_PRICES = 10
+_GREEDY_STATES = 20  # for each of the prices
+_PRICES = 30
+_SAME_OBJECTIVE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,24 +66,26 @@ class Report:
         return "\n".join([*lines, *(f"  note     {text}" for text in self.notes)])
 
 
-def check_model(model: TabularModel | EventModel) -> Report:
-    """Check that a model is one: data or functions, values, and for a table its file."""
+def check_model(model: Model) -> Report:
+    """Check that a model is one: data or functions, values, kernels, and for data its file."""
     if isinstance(model, TabularModel):
         return _check_tabular(model)
     if isinstance(model, EventModel):
         return _check_events(model)
+    if isinstance(model, LinearModel):
+        return _check_linear(model)
     raise ModelError(
-        f"model is {type(model).__name__}, expected a TabularModel or an EventModel: build one "
-        "with TabularModel.from_pairs or from_arrays"
+        f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel: "
+        "build one with TabularModel.from_arrays or LinearBuilder"
     )
 
 
-def check_basis(basis: Basis, model: TabularModel | EventModel) -> Report:
+def check_basis(basis: Basis, model: Model) -> Report:
     """Check that a basis suits a model: shapes, repeatability, bounds, the constant in its span."""
     if not isinstance(basis, Basis):
         raise BasisError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
     check_model(model)
-    points = model.states if isinstance(model, TabularModel) else _visited(model).astype(np.float64)
+    points = _points_of(model)
     _check_functions(basis.on(points.copy()), points)
     rows = _rows_of(model, basis, points)
     rows.constant()
@@ -89,7 +109,7 @@ def check_basis(basis: Basis, model: TabularModel | EventModel) -> Report:
     return Report(f"{type(basis).__name__} on {model.name}", checked, tuple(notes))
 
 
-def check_policy(policy: Policy, model: TabularModel | EventModel) -> Report:
+def check_policy(policy: Policy, model: Model) -> Report:
     """Check that a policy acts on a model: a distribution in every state, admissible actions."""
     if not isinstance(policy, Policy):
         raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
@@ -97,6 +117,8 @@ def check_policy(policy: Policy, model: TabularModel | EventModel) -> Report:
     subject = f"{type(policy).__name__} on {model.name}"
     if isinstance(model, EventModel):
         return _check_event_policy(policy, model, subject)
+    if isinstance(model, LinearModel):
+        return _check_linear_policy(policy, model, subject)
     chances = checked_probabilities(model, policy)
     again = checked_probabilities(model, policy)
     changed = first_index(chances != again)
@@ -204,11 +226,21 @@ def _visited(model: EventModel) -> IntArray:
     return np.unique(np.vstack([model.sample_initial(0, _SAMPLE, keys[0]), later]), axis=0)
 
 
+def _points_of(model: Model) -> FloatArray:
+    if isinstance(model, TabularModel):
+        return model.states
+    if isinstance(model, LinearModel):
+        return _LinearSample(model).states
+    return _visited(model).astype(np.float64)
+
+
 def _rows_of(
-    model: TabularModel | EventModel, basis: Basis, points: FloatArray
-) -> TabularRows | EventRows:
+    model: Model, basis: Basis, points: FloatArray
+) -> TabularRows | EventRows | LinearRows:
     if isinstance(model, TabularModel):
         return TabularRows(model, basis)
+    if isinstance(model, LinearModel):
+        return PricedRows().on(model, basis)
     return EventRows(model, basis, points.astype(np.int64))
 
 
@@ -271,3 +303,396 @@ def _check_event_policy(policy: Policy, model: EventModel, subject: str) -> Repo
 
 def _dense(features: Matrix) -> Any:
     return features.toarray() if sparse.issparse(features) else np.asarray(features)
+
+
+def _check_linear(model: LinearModel) -> Report:
+    # Building it again repeats the validation: arrays may have been changed since.
+    replace(model)
+    sample = _LinearSample(model)
+    for state in sample.begin:
+        sample.require_action(state)
+    kernels = _check_kernels(sample)
+    for state in sample.states:
+        sample.require_action(state)
+    checked = [
+        f"{model.dimension} state and {model.n_action_variables} action variables, "
+        f"{len(model.row_names)} constraints",
+        f"an action is admissible in each of {len(sample.states):,} states of the box, of the "
+        "initial distribution and of simulated paths",
+        _check_noise(sample),
+        *kernels,
+    ]
+    data = isinstance(model.noise, Independent) and isinstance(model.initial, Independent)
+    if data:
+        checked.append("saving and loading gives the same model")
+    notes = [*_file_notes(model, data=data), *sample.notes, *_box_notes(model, sample.paths)]
+    return Report(model.name, tuple(checked), tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorder(Chooser):
+    """Another chooser; the states it sees are checked, its actions are checked and kept."""
+
+    sample: _LinearSample
+    chooser: Chooser
+    what: str
+    actions: list[FloatArray] = field(default_factory=list)
+
+    def worker(self) -> Worker:
+        choose = self.chooser.worker()
+
+        def recorded(states: FloatArray, keys: Keys, step: int) -> Any:
+            _check_whole_states(self.model, states)
+            chosen = choose(states, keys, step)
+            self.sample.require_admissible(states, chosen[0], self.what)
+            self.actions.append(np.array(chosen[0]))
+            return chosen
+
+        return recorded
+
+
+class _LinearSample:
+    """States and actions of a linear model at which it is checked, always the same ones."""
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+        self.notes: list[str] = []
+        self._keys = stream_keys(0)
+        self._program = ActionProgram(model, model.action_cost, model.preference)
+
+    @cached_property
+    def begin(self) -> FloatArray:
+        """States of the box and of the initial distribution."""
+        first = initial_states(self.model, 0, _INITIAL_STATES, self._keys[0])
+        return np.vstack([_box_states(self.model), self.model.check_states(first, "initial")])
+
+    @cached_property
+    def states(self) -> FloatArray:
+        """Distinct states of the box, of the initial distribution and of simulated paths."""
+        visited = self.paths.reshape(-1, self.model.dimension)
+        some = np.linspace(0, len(visited) - 1, _PATH_STATES).astype(np.int64)
+        stacked = np.vstack([self.begin, visited[some]])
+        return stacked[np.sort(np.unique(stacked, axis=0, return_index=True)[1])]
+
+    @property
+    def paths(self) -> FloatArray:
+        """The states (steps, episodes, n) of simulated paths."""
+        return self._simulated[0]
+
+    @property
+    def path_actions(self) -> FloatArray:
+        """The actions (steps, episodes, m) of simulated paths."""
+        return self._simulated[1]
+
+    @cached_property
+    def _simulated(self) -> tuple[FloatArray, FloatArray]:
+        recorder = _Recorder(self.model, self, *self._chooser())
+        paths = LinearRollout(self.model, recorder).states(0, _EPISODES, _STEPS, self._keys)
+        return paths, np.array(recorder.actions)
+
+    def _chooser(self) -> tuple[Chooser, str]:
+        """Return random actions, or the least ones where random ones are not known."""
+        model = self.model
+        own = model.kernels is not None and model.kernels.random_action() is not None
+        chooser = Uniform().chooser(model)
+        try:
+            if not own:
+                chooser.worker()(self.begin.copy(), np.zeros(len(self.begin), np.uint64), 0)
+        except (PolicyError, ModelError) as problem:
+            self.notes.append(
+                f"Uniform() cannot act, simulated paths take least actions: {problem}"
+            )
+            least = ActionProgram(model, np.ones(model.n_action_variables), None)
+            return RuleChooser(model, least.actions), "the least action"
+        return chooser, "the action of kernels.random_action" if own else "the random action"
+
+    def require_action(self, state: FloatArray) -> None:
+        """Raise an error when no action is admissible in a state, or the cheapest is not finite."""
+        try:
+            self._program.action(state)
+        except SolverError as problem:
+            raise ModelError(
+                f"the cheapest action in the state where {self.model.state_text(state)} was not "
+                f"found ({problem.status.name}): give the action variables bounds or constraints"
+            ) from problem
+
+    def require_admissible(
+        self,
+        states: FloatArray,
+        actions: FloatArray,
+        what: str,
+        error: type[ModelError | PolicyError] = ModelError,
+    ) -> None:
+        """Raise an error that names the first state in which an action is not admissible."""
+        shape = (len(states), self.model.n_action_variables)
+        if np.shape(actions) != shape:
+            raise error(
+                f"{what} has shape {np.shape(actions)} for {len(states)} states, expected {shape}: "
+                "return one action vector per state"
+            )
+        wrong = self.model.inadmissible(states, actions)
+        if wrong is not None:
+            # A state without any admissible action is the deeper fault.
+            self.require_action(states[wrong[0]])
+            raise error(
+                f"{what} in the state where {self.model.state_text(states[wrong[0]])} is not "
+                f"admissible: {wrong[1]}: return actions that meet the bounds and constraints"
+            )
+
+
+def _box_states(model: LinearModel) -> FloatArray:
+    """Return states of the box, its two extreme corners first, that the constraints allow."""
+    share = np.random.default_rng(0).random((_BOX_STATES, model.dimension))
+    share[:2] = [[0.0], [1.0]]
+    low, width = model.state_lower, model.state_upper - model.state_lower
+    whole = np.minimum(np.floor(share * (width + 1.0)), width)
+    states = low + np.where(model.integer_states, whole, share * width)
+    # A constraint without actions says which states there are.
+    bare = np.asarray(abs(model.action_rows).sum(axis=1)).ravel() == 0.0
+    values = np.asarray((model.state_rows @ states.T).T)
+    meets = (values >= model.row_lower) & (values <= model.row_upper)
+    return states[(meets | ~bare).all(axis=1)]
+
+
+def _check_whole_states(model: LinearModel, states: FloatArray) -> None:
+    """Check that simulated states are finite, and whole numbers where they must be."""
+    wrong = first_index(~np.isfinite(states) | model.integer_states & (states != np.round(states)))
+    if wrong is not None:
+        raise ModelError(
+            f"{model.state_names[wrong[-1]]} is {states[wrong]:g} in a simulated state, expected a "
+            "whole number: let the noise be whole numbers, or use integer_states=False"
+        )
+
+
+def _check_noise(sample: _LinearSample) -> str:
+    """Check the random part of the transition; return what was checked."""
+    if isinstance(sample.model.noise, Independent):
+        _check_simulated_mean(sample, sample.model.noise)
+        return "simulated next states are whole where they must be and have the expected mean"
+    states, actions = (
+        part.reshape(-1, part.shape[-1]) for part in (sample.paths, sample.path_actions)
+    )
+    pairs = np.linspace(0, len(states) - 1, _NOISE_PAIRS).astype(np.int64)
+    for pair in pairs:
+        _check_drawn_noise(sample.model, states[pair], actions[pair], int(pair))
+    return f"the noise has its declared mean at {len(pairs)} pairs, next states are whole numbers"
+
+
+def _check_simulated_mean(sample: _LinearSample, noise: Independent) -> None:
+    """Compare the mean of simulated next states with `expected_next`."""
+    model = sample.model
+    expected = [
+        model.expected_next(states, actions)
+        for states, actions in zip(sample.paths[:-1], sample.path_actions[:-1], strict=True)
+    ]
+    gap = (sample.paths[1:] - expected).reshape(-1, model.dimension)
+    laws = noise.laws
+    spread = np.array([law.chances @ (law.values - law.mean) ** 2 for law in laws])
+    error = np.sqrt((model.noise_matrix**2) @ spread / len(gap))
+    rounding = _SAME_OBJECTIVE * (1.0 + np.abs(sample.paths).max())
+    wrong = first_index(np.abs(gap.mean(axis=0)) > _STANDARD_ERRORS * error + rounding)
+    if wrong is not None:
+        k = wrong[0]
+        raise ModelError(
+            f"simulated next values of {model.state_names[k]} exceed expected_next by "
+            f"{gap[:, k].mean():g} on average over {len(gap):,} steps, expected 0 within "
+            f"{_STANDARD_ERRORS * error[k]:.3g}: let expected_next and the transition agree"
+        )
+
+
+def _check_drawn_noise(
+    model: LinearModel, state: FloatArray, action: FloatArray, seed: int
+) -> None:
+    """Check a noise function at one pair: its mean, whole next states, arguments left alone."""
+    assert isinstance(model.noise, Sampled)
+    states, actions = np.tile(state, (_NOISE_DRAWS, 1)), np.tile(action, (_NOISE_DRAWS, 1))
+    rng = np.random.default_rng(seed)
+    model.check_noise(states, actions, rng)
+    drawn = model.noise.drawn(_NOISE_DRAWS, rng, states, actions)
+    if (states != state).any() or (actions != action).any():
+        raise ModelError(
+            f"the noise function changes the states or actions it is given in the state where "
+            f"{model.state_text(state)}: work on a copy"
+        )
+    certain = model.next_state @ state + model.next_action @ action
+    _check_whole_states(model, certain + (model.noise_matrix @ drawn.T).T)
+
+
+def _check_kernels(sample: _LinearSample) -> list[str]:
+    """Check the kernels that the problem registers; return what was checked."""
+    kernels = sample.model.kernels
+    if kernels is None:
+        return []
+    if not isinstance(kernels, Kernels):
+        raise ModelError(
+            f"kernels is {kernels!r}, expected an object of a subclass of Kernels: build the model "
+            "with one, or with kernels=None"
+        )
+    checks = {
+        # First: the states of simulated paths need it.
+        "kernels.random_action takes admissible actions": _check_random_kernel,
+        "kernels.greedy_action agrees with the general solver": _check_greedy_kernel,
+        "kernels.price agrees with the general solver": _check_price_kernel,
+    }
+    return [text for text, check in checks.items() if check(sample, kernels)]
+
+
+def _check_random_kernel(sample: _LinearSample, kernels: Kernels) -> bool:
+    states = sample.begin
+    keys = np.arange(len(states), dtype=np.uint64)
+    chosen = []
+    for act in (kernels.random_action(), kernels.random_action()):
+        if act is None:
+            return False
+        chosen.append(np.array(act(states.copy(), keys, 1)))
+        sample.require_admissible(states, chosen[-1], "the action of kernels.random_action")
+    changed = first_index((chosen[0] != chosen[1]).any(axis=1))
+    if changed is not None:
+        raise ModelError(
+            f"kernels.random_action takes {chosen[0][changed].tolist()} at first and "
+            f"{chosen[1][changed].tolist()} on the same stream in the state where "
+            f"{sample.model.state_text(states[changed])}: draw from the streams it is given"
+        )
+    return True
+
+
+def _check_greedy_kernel(sample: _LinearSample, kernels: Kernels) -> bool:
+    model, rng = sample.model, np.random.default_rng(0)
+    tie = np.zeros(model.n_action_variables) if model.preference is None else model.preference
+    for number in range(_GREEDY_PRICES):
+        price = model.action_cost if number == 0 else _random_price(model.action_cost, rng)
+        states = sample.states[rng.integers(len(sample.states), size=_GREEDY_STATES)]
+        act = kernels.greedy_action(price, tie)
+        if act is None:
+            return False
+        try:
+            best = ActionProgram(model, price, tie).actions(states)
+        except SolverError:
+            continue  # these prices have no cheapest action
+        actions = np.array(act(states.copy()))
+        sample.require_admissible(states, actions, "the action of kernels.greedy_action")
+        found, wanted = actions @ price, best @ price
+        size = 1.0 + np.abs(actions).sum(axis=1) + np.abs(best).sum(axis=1)
+        limit = _SAME_OBJECTIVE * np.abs(price).max() * size
+        wrong = first_index(np.abs(found - wanted) > limit)
+        if wrong is not None:
+            raise ModelError(
+                f"kernels.greedy_action finds an action at price {found[wrong]:.12g}, the general solver "
+                f"one at {wanted[wrong]:.12g}, in the state where "
+                f"{model.state_text(states[wrong])}: correct the kernel"
+            )
+    return True
+
+
+def _check_price_kernel(sample: _LinearSample, kernels: Kernels) -> bool:
+    model, rng = sample.model, np.random.default_rng(0)
+    rows = PricedRows(kernel=False).on(model, Affine())
+    for _ in range(_PRICES):
+        state_price = _random_price(model.state_cost, rng)
+        action_price = _random_price(model.action_cost, rng)
+        price = np.concatenate([state_price, action_price])
+        best = rows.program.minimise(price)
+        if best.status is not Status.OPTIMAL or best.point is None:
+            continue  # these prices have no cheapest pair
+        pair = kernels.price(state_price, action_price, *rows.box)
+        if pair is None:
+            return False
+        state = model.check_states(pair[0], "the state of kernels.price")
+        _require_inside(model, state[0], *rows.box)
+        sample.require_admissible(state, np.array(pair[1])[None], "the action of kernels.price")
+        found, wanted = float(price @ np.concatenate(pair)), float(price @ best.point)
+        size = 1.0 + np.abs(best.point).sum() + np.abs(np.concatenate(pair)).sum()
+        if abs(found - wanted) > _SAME_OBJECTIVE * np.abs(price).max() * size:
+            raise ModelError(
+                f"kernels.price finds a pair at price {found:.12g}, the general solver one at "
+                f"{wanted:.12g} in the state where "
+                f"{model.state_text(best.point[: model.dimension])}: correct the kernel"
+            )
+    return True
+
+
+def _random_price(cost: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return rng.standard_normal(len(cost)) * (1.0 + np.abs(cost))
+
+
+def _require_inside(
+    model: LinearModel, state: FloatArray, low: FloatArray, high: FloatArray
+) -> None:
+    wrong = first_index((state < low) | (state > high))
+    if wrong is not None:
+        k = wrong[0]
+        raise ModelError(
+            f"kernels.price returns a state with {model.state_names[k]} = {state[k]:g}, expected "
+            f"{low[k]:g} to {high[k]:g}: keep to the box it is given"
+        )
+
+
+def _file_notes(model: LinearModel, *, data: bool) -> list[str]:
+    """Check that a model survives its file; return what the file does not keep."""
+    if not data:
+        return ["its noise or initial states are a function: it cannot be saved"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        model.save(path)
+        loaded = type(model).load(path)
+    if loaded.digest != replace(model).digest:
+        raise ModelError("the model changes when saved and loaded: check its subclass")
+    if model.kernels is not None and loaded.kernels is None:
+        return [f"a file does not keep its kernels, {type(model.kernels).__name__}"]
+    return []
+
+
+def _box_notes(model: LinearModel, paths: FloatArray) -> list[str]:
+    """Say by how much simulated states leave the box of the rows."""
+    visited = paths.reshape(-1, model.dimension)
+    below, above = model.state_lower - visited.min(axis=0), visited.max(axis=0) - model.state_upper
+    k = int(np.argmax(np.maximum(below, above)))
+    if max(below[k], above[k]) <= 0.0:
+        return []
+    outside = ((visited < model.state_lower) | (visited > model.state_upper)).any(axis=1)
+    reached = visited[:, k].max() if above[k] >= below[k] else visited[:, k].min()
+    return [
+        f"simulated states leave the box of the rows in {100.0 * outside.mean():.3g} % of "
+        f"{len(visited):,} steps: {model.state_names[k]} reaches {reached:g}, its box is "
+        f"{model.state_lower[k]:g} to {model.state_upper[k]:g}"
+    ]
+
+
+def _check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Report:
+    sample, chooser = _LinearSample(model), policy.chooser(model)
+    states = sample.states
+    if isinstance(policy, DualSoftmax):
+        # Only there does it differ from its target.
+        states = np.vstack([model.check_states(policy.dual.states, "the dual"), states])
+    keys = np.arange(len(states), dtype=np.uint64)
+    chosen = []
+    for choose in (chooser.worker(), chooser.worker()):
+        chosen.append(np.array(choose(states.copy(), keys, 0)[0]))
+        sample.require_admissible(states, chosen[-1], "the policy's action", PolicyError)
+    changed = first_index((chosen[0] != chosen[1]).any(axis=1))
+    if changed is not None:
+        raise PolicyError(
+            f"the action in the state where {model.state_text(states[changed])} is "
+            f"{chosen[0][changed].tolist()} at first and {chosen[1][changed].tolist()} on the same "
+            "stream, expected the same: let it depend on the state and the stream only"
+        )
+    if isinstance(chooser, RuleChooser):
+        _check_alone(chooser, states, chosen[0])
+    checked = (
+        f"actions are admissible in {len(states):,} states",
+        "the same when asked again on the same streams",
+    )
+    return Report(subject, checked, ("chooses at random",) if chooser.is_random else ())
+
+
+def _check_alone(chooser: RuleChooser, states: FloatArray, actions: FloatArray) -> None:
+    """Check that a rule does not look at the other states that it is asked about."""
+    choose, key = chooser.worker(), np.zeros(1, np.uint64)
+    for state, action in zip(states, actions, strict=True):
+        alone = choose(state[None], key, 0)[0][0]
+        if not np.allclose(alone, action, rtol=_SAME, atol=0.0):
+            raise PolicyError(
+                f"the rule's action in the state where {chooser.model.state_text(state)} is "
+                f"{action.tolist()} among others and {alone.tolist()} when asked for alone, "
+                "expected the same: let each row depend on its state only"
+            )

@@ -17,7 +17,7 @@ from bellweight.cli.output import (
     say,
     write_document,
 )
-from bellweight.cli.parse import MethodName, MethodWords
+from bellweight.cli.parse import BasisWords, MethodName, MethodWords
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
 
@@ -95,9 +95,16 @@ def solve(
     basis: Annotated[
         str | None,
         typer.Option(
-            help="poly:DEGREE, affine or indicator. \\[default: poly:3, event models poly:2]"
+            help="poly:DEGREE, affine or indicator. "
+            "\\[default: poly:3, event models poly:2, linear models affine]"
         ),
     ] = None,
+    nonnegative: Annotated[
+        bool,
+        typer.Option(
+            "--nonnegative", help="affine: no negative coefficient but that of the constant."
+        ),
+    ] = False,
     method: Annotated[
         MethodName | None, typer.Option(help="How the weights are chosen. \\[default: dia]")
     ] = None,
@@ -137,11 +144,16 @@ def solve(
     ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option(min=2, help="event models: per occupancy estimate; 4,000 by default."),
+        typer.Option(
+            min=2, help="event and linear models: per occupancy estimate; 4,000 by default."
+        ),
     ] = None,
     horizon: Annotated[
         int | None,
-        typer.Option(min=1, help="event models: steps per episode; until discount^steps < 0.001."),
+        typer.Option(
+            min=1,
+            help="event and linear models: steps per episode; until discount^steps < 0.001.",
+        ),
     ] = None,
     option: Options = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save the result.")] = None,
@@ -156,12 +168,13 @@ def solve(
     """Choose the weights, solve the program, and say how good the policy is."""
     check_writable(save, json)
     words = MethodWords(method, weights, target, temperature, smoothing_mass, step_size, start)
+    features = BasisWords(basis, nonnegative)
     wanted = SampleWords(states, states_from, episodes, horizon)
     limits = solving.Limits(tol, max_iterations, max_seconds)
     with Progress("preparing the model", context.obj) as progress:
         model = parse.model(source, parse.options(option or []))
         sample = sampling.sample(wanted, model, seed)
-        job = solving.job(model, sample, basis, words, limits, resume)
+        job = solving.job(model, sample, features, words, limits, resume)
         job.check_seed(seed)
         result = job.run(seed, jobs, progress)
     if save is not None:
@@ -187,7 +200,8 @@ def problems(json: JsonFile = None) -> int:
     say(
         screen,
         f"\nTry: bellweight solve {found[0][0]} --option initial=empty --option capacity=999\n"
-        "     bellweight solve queue_network --states 2000 --episodes 1000",
+        "     bellweight solve queue_network --states 2000 --episodes 1000\n"
+        "     bellweight solve scheduling --option size=small --nonnegative",
     )
     listed = [{"name": name, "about": about, "parameters": p} for name, about, p in found]
     write_document(json, {"problems": listed})
@@ -211,7 +225,9 @@ def evaluate(
     option: Options = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="0 by default; for event models one that the run did not use."),
+        typer.Option(
+            min=0, help="0 by default; for simulated models one that the run did not use."
+        ),
     ] = None,
     jobs: Jobs = None,
     json: JsonFile = None,

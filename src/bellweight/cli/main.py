@@ -11,7 +11,7 @@ import typer
 
 from bellweight.cli import exits
 from bellweight.cli.commands import app
-from bellweight.cli.output import Interrupted, complain, one_line
+from bellweight.cli.output import Interrupted, complain, one_line, short_warnings
 from bellweight.status import BellweightError, SolverError
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
@@ -36,7 +36,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     command = typer.main.get_command(app)
     try:
-        code = command.main(_front(arguments), prog_name="bellweight", standalone_mode=False)
+        with short_warnings():
+            code = command.main(_front(arguments), prog_name="bellweight", standalone_mode=False)
     except KeyboardInterrupt:
         return _failed(Interrupted())
     except Exception as problem:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 
-from bellweight.status import FileError
+from bellweight.status import BellweightWarning, FileError
 
 STDOUT = Path("-")
 """The name of a JSON file that stands for stdout; what people read then goes to stderr."""
@@ -32,6 +35,30 @@ def one_line(text: object) -> str:
 def complain(text: object) -> None:
     """Print an error as one line on stderr."""
     print(f"error: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def short_warnings() -> Iterator[None]:
+    """Print our warnings as one line on stderr; other people's stay as they are."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, BellweightWarning):
+            print(f"warning: {one_line(message)}", file=sys.stderr, flush=True)
+        else:
+            usual(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", BellweightWarning)
+        warnings.showwarning = show
+        yield
 
 
 def console(json_file: Path | None) -> Console:

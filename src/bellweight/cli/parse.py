@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bellweight.status import BellweightError, ModelError
+from bellweight.status import BellweightError, FileError, ModelError
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
-    from bellweight.models import EventModel, TabularModel
+    from bellweight.models import EventModel, LinearModel, TabularModel
     from bellweight.policy import Policy
     from bellweight.weights import Method
 
-    Model = TabularModel | EventModel
+    Model = TabularModel | EventModel | LinearModel
 
 
 class MethodName(StrEnum):
@@ -51,6 +52,18 @@ class MethodWords:
         return [name for name in names if getattr(self, name) is not None]
 
 
+@dataclass(frozen=True)
+class BasisWords:
+    """What the command line says about the basis."""
+
+    basis: str | None = None
+    nonnegative: bool = False
+
+    def given(self) -> list[str]:
+        """Return the names of the options that were given."""
+        return [field.name for field in fields(self) if getattr(self, field.name)]
+
+
 _TAKES = {
     MethodName.fixed: ("weights",),
     MethodName.random: (),
@@ -71,18 +84,24 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def basis(words: str) -> Basis:
-    """Return the basis that `poly:3`, `affine` or `indicator` names."""
+def basis(words: BasisWords, model: Model) -> Basis:
+    """Return the basis that `poly:3`, `affine` or `indicator` names, or the model's usual one."""
     from bellweight.basis import Affine, Indicator, Polynomial
+    from bellweight.models import LinearModel
 
-    name, _, degree = words.partition(":")
+    text = words.basis or _usual_basis(model)
+    if words.nonnegative and text != "affine":
+        raise usage(f"--nonnegative goes with --basis affine, the basis here is {text}")
+    if isinstance(model, LinearModel) and text not in ("affine", "poly:1"):
+        raise usage(f"--basis is {text!r}, expected affine for a linear model: rows are priced")
+    name, _, degree = text.partition(":")
     if name == "poly" and degree.isdecimal():
         return Polynomial(int(degree))
-    if words == "affine":
-        return Affine()
-    if words == "indicator":
+    if text == "affine":
+        return Affine(lower=_nonnegative(model) if words.nonnegative else None)
+    if text == "indicator":
         return Indicator()
-    raise usage(f"--basis is {words!r}, expected poly:DEGREE, affine or indicator")
+    raise usage(f"--basis is {text!r}, expected poly:DEGREE, affine or indicator")
 
 
 def method(words: MethodWords, model: Model) -> Method:
@@ -109,12 +128,13 @@ def method(words: MethodWords, model: Model) -> Method:
 
 def weights(words: str, option: str, model: Model) -> Any:
     """Return the weights that `initial`, `uniform` or `geometric:DECAY` names."""
-    from bellweight.models import EventModel
+    from bellweight.models import EventModel, TabularModel
     from bellweight.problems.single_queue import geometric
 
-    if isinstance(model, EventModel):
+    if not isinstance(model, TabularModel):
         if words != "initial":
-            raise usage(f"{option} is {words!r}, expected initial for an event model")
+            owner = "an event model" if isinstance(model, EventModel) else "a linear model"
+            raise usage(f"{option} is {words!r}, expected initial for {owner}")
         return words
     if words in ("initial", "uniform"):
         return words
@@ -153,8 +173,6 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
 
 def model(source: str, parameters: dict[str, Any]) -> Model:
     """Return the model that a problem name, an `.npz` file or `file.py:factory` stands for."""
-    from bellweight.models import TabularModel
-
     if source in shipped():
         return _shipped(shipped()[source], parameters)
     if parameters:
@@ -163,7 +181,7 @@ def model(source: str, parameters: dict[str, Any]) -> Model:
     if path.endswith(".py"):
         return _from_factory(Path(path), factory)
     if source.endswith(".npz"):
-        return TabularModel.load(source)
+        return _from_file(source)
     raise usage(
         f"{source!r} is no model: expected a problem ({', '.join(shipped())}), an .npz file, or "
         "file.py:factory"
@@ -171,7 +189,7 @@ def model(source: str, parameters: dict[str, Any]) -> Model:
 
 
 def shipped() -> dict[str, Callable[..., Model]]:
-    """Return the problems that the command line solves, tabular ones first."""
+    """Return the problems that the command line solves: tabular, event and linear ones."""
     from bellweight import problems
 
     named = {name: getattr(problems, name) for name in problems.__all__}
@@ -180,8 +198,8 @@ def shipped() -> dict[str, Callable[..., Model]]:
         for name, make in named.items()
         if inspect.isfunction(make)
     }
-    kinds = ("TabularModel", "EventModel")
-    return {name: named[name] for kind in kinds for name in returned if returned[name] == kind}
+    kinds = ("TabularModel", "EventModel", "LinearModel")
+    return {name: named[name] for made in kinds for name in returned if returned[name] == made}
 
 
 def problem_list() -> list[tuple[str, str, list[str]]]:
@@ -193,6 +211,22 @@ def problem_list() -> list[tuple[str, str, list[str]]]:
         shown = [f"{key}={_text(value)}" for key, value in parameters]
         found.append((name, about.splitlines()[0], shown))
     return found
+
+
+def _usual_basis(model: Model) -> str:
+    from bellweight.models import EventModel, LinearModel
+
+    if isinstance(model, LinearModel):
+        return "affine"
+    return "poly:2" if isinstance(model, EventModel) else "poly:3"
+
+
+def _nonnegative(model: Model) -> tuple[float, ...]:
+    """Return lower bounds that leave the constant free."""
+    from bellweight.models import TabularModel
+
+    n = model.states.shape[1] if isinstance(model, TabularModel) else model.dimension
+    return (-math.inf, *(0.0 for _ in range(n)))
 
 
 def _check_belongs(name: MethodName, given: list[str]) -> None:
@@ -224,9 +258,9 @@ def _value(text: str) -> Any:
         return _entries(text)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    for kind in (int, float):
+    for number in (int, float):
         try:
-            return kind(text)
+            return number(text)
         except ValueError:
             continue
     return text
@@ -272,8 +306,20 @@ def _text(value: Any) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
+def _from_file(source: str) -> Model:
+    from bellweight.models import LinearModel, TabularModel
+
+    try:
+        return TabularModel.load(source)
+    except FileError as problem:
+        # A file says what it holds before anything else is read.
+        if LinearModel.__name__ not in str(problem):
+            raise
+    return LinearModel.load(source)
+
+
 def _from_factory(path: Path, name: str) -> Model:
-    from bellweight.models import EventModel, TabularModel
+    from bellweight.models import EventModel, LinearModel, TabularModel
 
     with _importable(path.parent):
         factory = getattr(_module(path), name, None)
@@ -283,9 +329,10 @@ def _from_factory(path: Path, name: str) -> Model:
             made = factory()
         except (Exception, SystemExit) as problem:
             raise ModelError(f"{path}:{name} raised {_cause(problem, path)}") from problem
-    if not isinstance(made, TabularModel | EventModel):
+    if not isinstance(made, TabularModel | EventModel | LinearModel):
         raise ModelError(
-            f"{path}:{name} returned {type(made).__name__}, expected a TabularModel or EventModel"
+            f"{path}:{name} returned {type(made).__name__}, expected a TabularModel, EventModel or "
+            "LinearModel"
         )
     return made
 

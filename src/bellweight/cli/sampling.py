@@ -1,6 +1,7 @@
 """What the command line says about models whose states cannot be enumerated.
 
-Their program has the rows of sampled states, and occupancies are simulated.
+The program of an event model has the rows of sampled states, that of a linear model the rows that
+pricing finds. The occupancies of both are simulated.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from bellweight.cli import parse
 
 if TYPE_CHECKING:
-    from bellweight.models import EventModel, TabularModel
+    from bellweight.cli.parse import Model
+    from bellweight.models import EventModel
     from bellweight.occupancy import Simulation
+    from bellweight.pricing import PricedRows
     from bellweight.rows import SampledRows
 
 STATES = 5_000
@@ -27,6 +30,7 @@ class StatesFrom(StrEnum):
     random = "random"
 
 
+_SIMULATING = ("episodes", "horizon")
 _SOURCES = {
     StatesFrom.initial: "the initial distribution",
     StatesFrom.random: "the occupancy of the uniform policy",
@@ -54,54 +58,79 @@ class SampleWords:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows and the simulation of an event model, and what to say about them."""
+    """The rows and the simulation of an event or linear model, and what to say about them."""
 
-    rows: SampledRows
+    rows: SampledRows | PricedRows
     simulation: Simulation
     facts: dict[str, Any]
 
     def lines(self) -> list[str]:
         """Return them as the summary shows them."""
         f = self.facts
+        occupancy = f"occupancy   {f['episodes']:,} episodes of {f['horizon']:,} steps"
+        if "states" not in f:
+            return [occupancy]
         return [
             f"states      {f['states']:,} from {f['from']}; largest total {f['largest_total']}, "
             f"largest coordinate {f['largest_coordinate']}",
-            f"occupancy   {f['episodes']:,} episodes of {f['horizon']:,} steps",
+            occupancy,
         ]
 
 
-def sample(words: SampleWords, model: TabularModel | EventModel, seed: int) -> Sample | None:
+def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
     """Draw the states of an event model; None for a tabular model, which has all of its own."""
-    from bellweight.models import EventModel
+    from bellweight.models import LinearModel, TabularModel
     from bellweight.occupancy import Simulation
-    from bellweight.policy import Uniform
+    from bellweight.pricing import PricedRows
     from bellweight.rows import SampledRows
-    from bellweight.simulate import sample_states
 
-    if not isinstance(model, EventModel):
-        for name in words.given():
-            raise parse.usage(
-                f"{parse.flag(name)} goes with an event model: this one's states are all known and "
-                "nothing is simulated"
-            )
+    if isinstance(model, TabularModel):
+        _refuse_all(words)
         return None
     simulation = Simulation(EPISODES if words.episodes is None else words.episodes, words.horizon)
-    steps = simulation.steps(model.discount)
+    facts = {"episodes": simulation.episodes, "horizon": simulation.steps(model.discount)}
+    if isinstance(model, LinearModel):
+        _refuse_states(words)
+        return Sample(PricedRows(), simulation, facts)
+    states, origin = _states(words, model, seed)
+    return Sample(SampledRows(states), simulation, {**origin, **facts})
+
+
+def _refuse_all(words: SampleWords) -> None:
+    for name in words.given():
+        owner = "an event model" + (" or a linear one" if name in _SIMULATING else "")
+        raise parse.usage(
+            f"{parse.flag(name)} goes with {owner}: this one's states are all known and nothing is "
+            "simulated"
+        )
+
+
+def _refuse_states(words: SampleWords) -> None:
+    for name in words.given():
+        if name not in _SIMULATING:
+            raise parse.usage(
+                f"{parse.flag(name)} goes with an event model: the rows of this one, a linear "
+                "model, are found by pricing over its whole box and no states are sampled"
+            )
+
+
+def _states(words: SampleWords, model: EventModel, seed: int) -> tuple[Any, dict[str, Any]]:
+    """Return the states of the rows, and where they come from."""
+    from bellweight.policy import Uniform
+    from bellweight.simulate import sample_states
+
     source = words.states_from or StatesFrom.initial
     policy = Uniform() if source is StatesFrom.random else None
     n = STATES if words.states is None else words.states
     own_seed = _seed(seed)
     states = sample_states(model, n, policy, seed=own_seed)
-    facts = {
+    return states, {
         "states": len(states),
         "from": _SOURCES[source],
         "seed": own_seed,
         "largest_total": int(states.sum(axis=1).max()),
         "largest_coordinate": int(states.max()),
-        "episodes": simulation.episodes,
-        "horizon": steps,
     }
-    return Sample(SampledRows(states), simulation, facts)
 
 
 def _seed(seed: int) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellweight.cli import parse
 from bellweight.cli.output import one_line
-from bellweight.cli.parse import MethodWords
+from bellweight.cli.parse import BasisWords, MethodWords
 from bellweight.cli.progress import Progress
 from bellweight.status import BellweightWarning, Status
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bellweight.solve import Result
     from bellweight.weights import Iteration, Method, Stop
 
-_TABULAR_BASIS = "poly:3"
-_EVENT_BASIS = "poly:2"
 _MORE_ITERATIONS = 100
 _NEARLY = 1e-3
 _CAN_GO_ON = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
@@ -53,8 +51,8 @@ class Job:
         """Refuse to go on with other states and other random numbers than before."""
         if self.sample is not None and self.earlier is not None and self.earlier.seed != seed:
             raise parse.usage(
-                f"--seed is {seed}, the saved run's is {self.earlier.seed}: repeat it, with the "
-                "run's --states and --episodes"
+                f"--seed is {seed}, the saved run's is {self.earlier.seed}: repeat it, with all "
+                "that the run said about states and episodes"
             )
 
     def run(self, seed: int, jobs: int | None, progress: Progress) -> Result:
@@ -70,10 +68,9 @@ class Job:
                 residual = f", moments within {record.noise_ratio:.2g} standard errors"
             progress.tell(f"iteration {record.iteration + 1} of at most {most}{residual}")
 
-        with warnings.catch_warnings():
-            # The summary shows them.
-            warnings.simplefilter("ignore", BellweightWarning)
-            return solve(
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", BellweightWarning)
+            result = solve(
                 self.model,
                 self.basis,
                 self.method,
@@ -85,12 +82,21 @@ class Job:
                 progress=watch,
                 resume=self.earlier,
             )
+        _pass_on(caught, result)
+        return result
+
+
+def _pass_on(caught: Sequence[warnings.WarningMessage], result: Result) -> None:
+    """Warn again of what the summary does not show."""
+    for found in caught:
+        if str(found.message) not in result.warnings:
+            warnings.warn_explicit(found.message, found.category, found.filename, found.lineno)
 
 
 def job(
     model: Model,
     sample: Sample | None,
-    basis: str | None,
+    basis: BasisWords,
     words: MethodWords,
     limits: Limits,
     resume: Path | None,
@@ -101,12 +107,10 @@ def job(
 
     given = {key: value for key, value in vars(limits).items() if value is not None}
     if resume is None:
-        usual = _TABULAR_BASIS if sample is None else _EVENT_BASIS
-        chosen = parse.basis(basis or usual), parse.method(words, model)
+        chosen = parse.basis(basis, model), parse.method(words, model)
         return Job(model, *chosen, Stop(**given), None, sample)
-    named = [parse.flag(key) for key in words.given()]
+    named = [parse.flag(key) for key in (*words.given(), *basis.given())]
     named += ["--method"] if words.method is not None else []
-    named += ["--basis"] if basis is not None else []
     if named:
         raise parse.usage(f"--resume keeps the saved basis and method: leave out {named[0]}")
     earlier = Result.load(resume, model=model)

@@ -44,11 +44,11 @@ _INSIDE = 1e-9  # how far a constraint may be violated by rounding, relative to 
 class Kernels:
     """Compiled fast paths that a problem registers; each may return None: not available.
 
-    `greedy` and `random` return functions for the use of one thread, which may keep buffers: what
+    `greedy_action` and `random_action` return functions for the use of one thread, which may keep buffers: what
     such a function returns is valid until it is called again.
     """
 
-    def greedy(
+    def greedy_action(
         self, action_price: FloatArray, tie_price: FloatArray
     ) -> Callable[[FloatArray], FloatArray] | None:
         """Return a function from states (n, d) to the cheapest admissible actions (n, m).
@@ -57,7 +57,7 @@ class Kernels:
         """
         return None
 
-    def random(self) -> Callable[[FloatArray, Keys, int], FloatArray] | None:
+    def random_action(self) -> Callable[[FloatArray, Keys, int], FloatArray] | None:
         """Return a function from states (n, d), their streams (n,) and the step to actions."""
         return None
 
@@ -129,6 +129,13 @@ class LinearModel:
         self._put_rows(n, m)
         self._put_noise(n)
         self._check_initial(n)
+        if isinstance(self.kernels, files.Unstored):
+            # A file keeps only kernels that are data; without them the general solver answers.
+            put(self, "kernels", None)
+        elif self.kernels is not None and not isinstance(self.kernels, Kernels):
+            raise ModelError(
+                f"kernels is {self.kernels!r}, expected an object of a subclass of Kernels"
+            )
         if self.preference is not None:
             put(self, "preference", checks.float_array(self.preference, "preference", (m,)))
         for kind, count in (("state", n), ("action", m), ("row", len(self.row_upper))):
@@ -329,6 +336,16 @@ class LinearModel:
                     f"initial declares mean {mean[found[0]]:g} for state variable {found[0]}, but "
                     f"{_CHECK_DRAWS:,} draws have mean {found[1]:g}: correct one of them"
                 )
+            outside = (states < self.state_lower) | (states > self.state_upper)
+            outside |= self.integer_states & (states != np.round(states))
+            wrong = checks.first_index(outside)
+            if wrong is not None:
+                k = wrong[1]
+                raise ModelError(
+                    f"initial gives state variable {k} the value {states[wrong]:g}, expected one "
+                    f"of its box, {self.state_lower[k]:g} to {self.state_upper[k]:g}, whole if the "
+                    "variable is"
+                )
         self._check_sampled_noise(states[:_CHECK_POINTS], rng)
 
     def _check_sampled_noise(self, states: FloatArray, rng: np.random.Generator) -> None:
@@ -373,9 +390,11 @@ class LinearModel:
             (self.noise_matrix, "noise_matrix"),
         ):
             _check_whole(matrix[rows].data, name)
-        for law, name in ((self.noise, "noise"), (self.initial, "initial")):
-            if isinstance(law, Independent) and whole.all():
-                _check_whole(law.values, name)
+        used = abs(self.noise_matrix[rows]).sum(axis=0) > 0.0
+        for law, needed, name in ((self.noise, used, "noise"), (self.initial, whole, "initial")):
+            if isinstance(law, Independent):
+                chosen = Independent([law.laws[k] for k in np.flatnonzero(needed)])
+                _check_whole(chosen.values, name)
 
     def _check_every_row(self) -> None:
         """Refuse a constraint that no action can meet in some state of the box."""

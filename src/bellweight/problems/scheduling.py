@@ -67,7 +67,9 @@ def scheduling(
     base = _SIZES[checks.one_of(size, "size", tuple(_SIZES))]
     places = checks.count(base.capacity if capacity is None else capacity, "capacity")
     overtime = checks.count(base.diversion if diversion is None else diversion, "diversion", 0)
-    days = range(1, checks.count(horizon or base.horizon, "horizon", least=2) + 1)
+    days = range(
+        1, checks.count(base.horizon if horizon is None else horizon, "horizon", least=2) + 1
+    )
     means = _by_class(base.arrivals if arrivals is None else arrivals, "arrivals")
     classes = range(1, len(means) + 1)
     target = _by_class(base.targets if targets is None else targets, "targets", len(means))

@@ -42,7 +42,7 @@ class BookingKernels(Kernels):
     capacity: int
     diversion: int
 
-    def greedy(
+    def greedy_action(
         self, action_price: FloatArray, tie_price: FloatArray
     ) -> Callable[[FloatArray], FloatArray]:
         largest, spread = np.abs(action_price).max(), np.abs(tie_price).max()
@@ -57,7 +57,7 @@ class BookingKernels(Kernels):
 
         return act
 
-    def random(self) -> Callable[[FloatArray, Keys, int], FloatArray]:
+    def random_action(self) -> Callable[[FloatArray, Keys, int], FloatArray]:
         buffer = _Buffer(self.n_classes * (self.n_days + 1))
 
         def act(states: FloatArray, keys: Keys, step: int) -> FloatArray:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.models import EventModel, TabularModel
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.policy import Support
-from bellweight.solve import Result
+from bellweight.solve import Phase, Result
 from bellweight.status import Status
 
-Model = TabularModel | EventModel
+Model = TabularModel | EventModel | LinearModel
 
 
 def plain(value: Any) -> Any:
@@ -57,7 +57,7 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "actions": action_counts(result, model),
         "iterations": len(result.history),
         "history": plain(result.history),
-        "phases": [{"cost": phase.cost, "coef": plain(phase.coef)} for phase in result.phases],
+        "phases": [_phase(phase) for phase in result.phases],
         "audit": plain(result.audit),
         "stop": plain(result.stop),
         "seed": result.seed,
@@ -74,12 +74,20 @@ def action_counts(result: Result, model: Model | None = None) -> dict[str, int]:
     return {_label(model, int(a)): int(counts[a]) for a in np.flatnonzero(counts)}
 
 
+def _phase(phase: Phase) -> dict[str, Any]:
+    return {
+        "cost": phase.cost,
+        "half_width": phase.half_width,
+        "is_constant": phase.is_constant,
+        "coef": plain(phase.coef),
+    }
+
+
 def _support(support: Support, model: Model | None) -> list[dict[str, Any]]:
-    names = model.state_labels if isinstance(model, TabularModel) else None
     return [
         {
             "state": state,
-            "state_label": None if names is None else names[state],
+            "state_label": _state_label(model, state),
             "action": action,
             "action_label": _label(model, action),
             "dual": value,
@@ -90,5 +98,21 @@ def _support(support: Support, model: Model | None) -> list[dict[str, Any]]:
     ]
 
 
-def _label(model: Model | None, action: int) -> str:
+def _state_label(model: Model | None, state: Any) -> str | None:
+    if isinstance(model, LinearModel):
+        return _variables(model.state_names, state)
+    names = model.state_labels if isinstance(model, TabularModel) else None
+    return None if names is None else names[state]
+
+
+def _label(model: Model | None, action: Any) -> str:
+    """Return an action's name; for a vector that of its non-zero variables."""
+    if isinstance(model, LinearModel):
+        return _variables(model.action_names, action)
     return str(action) if model is None else model.label(action)
+
+
+def _variables(names: tuple[str, ...], values: list[float]) -> str:
+    """Return the non-zero variables with their values."""
+    parts = [f"{name} = {value:g}" for name, value in zip(names, values, strict=True) if value]
+    return ", ".join(parts) or "all zero"
