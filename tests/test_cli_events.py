@@ -15,6 +15,7 @@ from bellweight.cli.main import run
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, sample
 from bellweight.problems import QueueNetwork
+from bellweight.streams import stream_keys
 
 NETWORK = ["queue_network", "--states", "150", "--episodes", "30"]
 
@@ -145,8 +146,8 @@ def test_rows_and_episodes_share_no_random_numbers(network: bw.EventModel) -> No
     found = sample(SampleWords(states=150), network, seed=0)
     assert found is not None
     rows = {tuple(state) for state in found.rows.states.tolist()}
-    first = {tuple(state) for state in bw.sample_states(network, 150, seed=0).tolist()}
-    assert len(rows & first) < 3
+    first = network.sample_initial(0, 150, stream_keys(0)[0])
+    assert len(rows & {tuple(state) for state in first.tolist()}) < 3
     other = sample(SampleWords(states=150), network, seed=1)
     assert other is not None
     assert not np.array_equal(found.rows.states, other.rows.states)
