@@ -271,10 +271,12 @@ def test_a_bad_factory_is_one_line(tandem: str, capsys: pytest.CaptureFixture[st
     assert "sum to 1.5" in line
 
 
-def test_too_few_states_are_never_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(["solve", "queue_network", "--states", "3", "--method", "fixed"])
-    text = capsys.readouterr().out
-    assert code == exits.SOLVER_ERROR or "42 of 45 basis functions" in text
+@pytest.mark.parametrize("n", ["3", "30"])
+def test_too_few_states_are_an_error(n: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = failure(["solve", "queue_network", "--states", n, "--method", "fixed"], capsys)
+    assert code == exits.SOLVER_ERROR
+    assert f"{n} sampled states do not tell the 45 basis functions apart" in line
+    assert "add constraint states" in line
 
 
 def test_networks_can_be_written_on_the_command_line() -> None:
