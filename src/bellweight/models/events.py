@@ -428,8 +428,18 @@ def fault_error(
         named = f", action {action} ({labels[action]})"
     elif code == kernels.BAD_ACTION:
         named = f", action {action} (there are {len(labels)}, counted from 0)"
+    if code == kernels.BAD_PROBABILITY and named:
+        text += f", found {_wrong_chance(kernels, state, action)}"
     remedy = "change the policy" if code == kernels.BAD_ACTION else "correct the model there"
     return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
+
+
+def _wrong_chance(kernels: ModuleType, state: Any, action: int) -> str:
+    """Return which number is wrong with the event probabilities: one of them, or their sum."""
+    where = np.array(state, dtype=np.int64)
+    chances = [float(kernels.user_probability(where, action, e)) for e in range(kernels.N_EVENTS)]
+    wrong = [f"{chance:.12g} for event {e}" for e, chance in enumerate(chances) if not chance >= 0]
+    return wrong[0] if wrong else f"the sum {sum(chances):.12g}"
 
 
 def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:
