@@ -7,11 +7,13 @@ the reported weights.
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, ParamSpec, Self
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from bellweight.alp import Audit
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
 from bellweight.models import EventModel, TabularModel
+from bellweight.models.compile import announcing
 from bellweight.occupancy import Simulation
 from bellweight.policy import Greedy, Support
 from bellweight.rows import AllRows, SampledRows
@@ -38,6 +41,7 @@ from bellweight.weights import (
 )
 
 Watch = Callable[[Iteration], None]
+_Arguments = ParamSpec("_Arguments")
 
 
 @files.storable
@@ -125,6 +129,20 @@ class Result:
         return summary(self)
 
 
+def _announced(function: Callable[_Arguments, Result]) -> Callable[_Arguments, Result]:
+    """With progress=True, let it be known when the model has to be compiled first."""
+
+    @wraps(function)
+    def announced(*args: _Arguments.args, **options: _Arguments.kwargs) -> Result:
+        if options.get("progress") is not True:
+            return function(*args, **options)
+        with announcing(lambda text: print(text, file=sys.stderr, flush=True)):
+            return function(*args, **options)
+
+    return announced
+
+
+@_announced
 def solve(
     model: TabularModel | EventModel,
     basis: Basis,

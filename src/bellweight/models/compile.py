@@ -23,7 +23,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import CellType, FunctionType, ModuleType
@@ -31,6 +31,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
 from bellweight import files
 from bellweight.status import ModelError
@@ -189,6 +190,32 @@ def naming(state: Any) -> Iterator[None]:
             f"in state {np.asarray(state).tolist()}: a function of the model or the policy fails "
             f"({type(problem).__name__}: {problem}): correct it there"
         ) from None
+
+
+def announcing(say: Callable[[str], None]) -> AbstractContextManager[Any]:
+    """Say once that a model is being compiled, if one is rather than found compiled on disk."""
+    announced: AbstractContextManager[Any] = event.install_listener(
+        "numba:compile", _Announcer(say)
+    )
+    return announced
+
+
+class _Announcer(event.Listener):
+    """Hears from Numba when it begins to compile; what it finds on disk makes no sound."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._silent = False
+
+    def on_start(self, event: Any) -> None:
+        # Bellweight's own functions are compiled once per installation, in a moment.
+        own = event.data["dispatcher"].py_func.__module__.startswith("bellweight.")
+        if not own and not self._silent:
+            self._silent = True
+            self._say("compiling the model (once; later runs start from the cache) ...")
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing: what follows speaks for itself."""
 
 
 def _jitted(function: Any) -> Any:
