@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, ParamSpec, Self
 
 import numpy as np
@@ -289,8 +290,8 @@ def _earlier(
         raise ArgumentError("resume is the result of another model: pass the model it came from")
     if earlier.names != bench.rows.names:
         raise ArgumentError(
-            f"resume has basis functions {earlier.names[:3]}..., the basis has "
-            f"{bench.rows.names[:3]}...: use the same basis"
+            f"resume has {len(earlier.names)} basis functions, the basis {len(bench.rows.names)}; "
+            f"{_first_difference(earlier.names, bench.rows.names)}: use the same basis"
         )
     known = not isinstance(earlier.method, files.Unstored)
     if known and type(earlier.method).__name__ != type(method).__name__:
@@ -306,6 +307,13 @@ def _earlier(
     if isinstance(bench, EventBench) and earlier.seed != bench.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
+
+
+def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """Return where two lists of names, not the same, first differ."""
+    pairs = zip_longest(earlier, names, fillvalue="missing")
+    k, (before, now) = next((k, pair) for k, pair in enumerate(pairs) if pair[0] != pair[1])
+    return f"function {k} is {before} in resume, {now} in the basis"
 
 
 def _result(
