@@ -209,7 +209,8 @@ def summary(result: Result) -> str:
     if last.noise_ratio is not None:
         lines.append(f"noise       moments within {last.noise_ratio:.2g} standard errors")
     if last.dual_share is not None:
-        lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits")
+        alone = " (DIA follows its target)" if name == "DIA" and last.dual_share == 0.0 else ""
+        lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits{alone}")
     if result.cost is not None and result.lower_bound is not None:
         gap = max(0.0, result.cost - result.lower_bound)
         low, high = _number(result.lower_bound), _number(result.cost)
