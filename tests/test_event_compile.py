@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import math
 import os
@@ -21,6 +22,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.cli.progress import Progress
+from bellweight.models import compile as compiling
 from bellweight.models.compile import cache_folder
 
 RATES = [0.25, 0.5]  # a list
@@ -381,3 +383,43 @@ def test_no_progress_means_no_announcement(
         for shift in (1, 2):
             assert numba.njit(lambda x, shift=shift: x + shift)(1) == 1 + shift
     assert capsys.readouterr().err == heard
+
+
+def test_functions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build()
+
+    def first(state: Any) -> int:
+        return 0
+
+    expected = model.source_with(first).text
+    digest = build().digest
+    read = inspect.getsource
+
+    def rule_only(function: Any) -> str:
+        assert function is first, "a function of the model is read again"
+        return read(function)
+
+    monkeypatch.setattr(inspect, "getsource", rule_only)
+    assert model.source_with(first).text == expected
+    assert model.digest == digest
+
+
+def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"probability": [[0.25, 0.5]], "move": [[-1], [1]], "initial": bw.Geometric(0.5)}
+    before = [build(), build(**data)]
+
+    def sampler(self: Any, upper: Any) -> Any:
+        def start_at_zero(state: Any, u: Any) -> None:
+            state[0] = 0
+
+        return start_at_zero
+
+    loops = compiling._loops()
+    monkeypatch.setattr(compiling, "_loops", lambda: loops + "# another version")
+    monkeypatch.setattr(bw.Geometric, "sampler", sampler)
+    for model, after in zip(before, [build(), build(**data)], strict=True):
+        assert model.source.text != after.source.text
+        assert model.digest == after.digest
+    different = {"probability": [[0.25, 0.25]]}, {"move": [[1], [-1]]}, {"initial": (0,)}
+    digests = {build(**{**data, **change}).digest for change in ({}, *different)}
+    assert len(digests) == 4

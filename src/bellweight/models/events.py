@@ -19,7 +19,7 @@ upper bound happens.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -32,7 +32,7 @@ from scipy.sparse.csgraph import connected_components
 from bellweight import checks
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import compile
-from bellweight.models.compile import Source
+from bellweight.models.compile import Source, Written
 from bellweight.models.initial import Geometric, PointMass, product_moments
 from bellweight.models.tabular import TabularModel
 from bellweight.status import ModelError
@@ -93,11 +93,11 @@ class EventModel:
         if not callable(self.move):
             put(self, "move", self._checked_jumps())
         put(self, "initial", self._checked_initial())
-        for role, function in self._functions(None).items():
+        for role, function in self._functions().items():
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
         _ = self.source
-        self._check_compiles(self.source, self._functions(None))
+        self._check_compiles(self.source, self._functions())
         self._check_start()
 
     @property
@@ -126,18 +126,40 @@ class EventModel:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of everything that decides an answer."""
+        """A fingerprint of everything that decides an answer: the user's functions and data."""
         sizes = (self.dimension, self.n_actions, self.n_events, self.initial_draws)
         numbers = f"{sizes}{self.upper.tolist()}{self.discount!r}"
-        return hashlib.sha256(f"{self.source.own}{numbers}".encode()).hexdigest()
+        data = {
+            role: given.tolist() if isinstance(given, np.ndarray) else given
+            for role, given in self._given().items()
+            if not callable(given)
+        }
+        return hashlib.sha256(f"{self._own.parts}{data}{numbers}".encode()).hexdigest()
+
+    @cached_property
+    def _own(self) -> Written:
+        """The text of the user's own functions, read once."""
+        own = {role: given for role, given in self._given().items() if callable(given)}
+        return Written().adding(_called(own))
+
+    @cached_property
+    def _written(self) -> Written:
+        """The text of all functions: also those that stand for data."""
+        given = self._given()
+        others = {r: f for r, f in self._functions().items() if not callable(given[r])}
+        return self._own.adding(_called(others))
+
+    def _given(self) -> dict[str, Any]:
+        """Return what the user gave for each role: a function or data."""
+        return {role: getattr(self, role) for role in _ARGUMENTS if role != "rule"}
 
     def source_with(self, rule: Callable[..., int] | None) -> Source:
         """Return the text of the model together with a decision rule of the user's."""
-        given = self._functions(rule)
-        shared = "action" not in compile.arguments_of(given["move"], "move", _ARGUMENTS["move"])
+        move = self._functions()["move"]
+        shared = "action" not in compile.arguments_of(move, "move", _ARGUMENTS["move"])
         by_action = "action" in compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
         return compile.model_source(
-            {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in given.items()},
+            self._written.adding(_called({"rule": rule})),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -157,7 +179,7 @@ class EventModel:
         self._check_compiles(source, {"rule": rule})
         return source
 
-    def _functions(self, rule: Callable[..., int] | None) -> dict[str, Any]:
+    def _functions(self) -> dict[str, Any]:
         """Return the function of each role; data take the form of functions too."""
         table, jumps = self.probability, self.move
 
@@ -177,7 +199,6 @@ class EventModel:
             "move": jumps if callable(jumps) else move,
             "admissible": self.admissible,
             "initial": self._sampler,
-            "rule": rule,
         }
 
     def _plain_data(self) -> dict[str, Any]:
@@ -410,6 +431,11 @@ class EventModel:
         states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
         n, action = np.nonzero(self.admissible_mask(states))
         self.expand(states[n], action)
+
+
+def _called(functions: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...], str]]:
+    """Return functions with their arguments, and what stands for them where they are None."""
+    return {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in functions.items()}
 
 
 def fault_error(
