@@ -111,7 +111,7 @@ class AlpProgram:
 
     def __init__(self, rows: BellmanRows, reference: FloatArray | None = None) -> None:
         self.rows = rows
-        self.constant = rows.constant()
+        rows.constant()  # raises where there is none
         self._uniform = None if rows.is_sparse else rows.span()
         self.kept = (
             np.arange(rows.n_basis)
