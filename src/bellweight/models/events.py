@@ -55,13 +55,23 @@ _OTHERWISE = {"admissible": "return True", "rule": "return -1"}
 class EventModel:
     """A Markov decision process given by functions.
 
+    A function takes any of these arguments, by name and in any order, and no others:
+
+        cost, admissible     state, action
+        probability, move    state, action, event
+        initial              state, u
+
+    `state` is an array (d,) of integers, `action` and `event` are indices, `u` an array of uniform
+    numbers. `move` and `initial` write into `state` and return nothing. Other numbers and arrays
+    that a function needs are taken from its module or enclosing function, as they are when the
+    model is built; a `Rule` takes `state` and its own `parameters`.
+
     `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
     number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`,
     or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
     `cost_growth` declares by how much the largest absolute cost over the actions can grow in one
-    step at most, in expectation; without it
-    the tail of a simulated cost has no bound. `compiled=False` runs everything as plain Python,
-    slowly.
+    step at most, in expectation; without it the tail of a simulated cost has no bound.
+    `compiled=False` runs everything as plain Python, slowly.
     """
 
     dimension: int
