@@ -153,9 +153,7 @@ def _accepted(
     values[support] = rows[support] @ level
     error = rows.T @ values + bounds[pushed].T @ push - moments
     feasible = values.min() >= 0.0 and push.min(initial=0.0) >= 0.0
-    return (
-        values if feasible and np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
-    )
+    return values if feasible and np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
 
 
 def _conditions(
