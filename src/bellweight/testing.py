@@ -11,6 +11,7 @@ with notes on what is allowed but worth knowing.
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +24,9 @@ from bellweight import conditioning
 from bellweight.basis import Basis
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix, first_index
 from bellweight.models import EventModel, TabularModel
+from bellweight.models.compile import naming
 from bellweight.occupancy import policy_chain
-from bellweight.policy import Policy, Uniform, checked_probabilities
+from bellweight.policy import Policy, Rule, Uniform, checked_probabilities
 from bellweight.rows import EventRows, TabularRows
 from bellweight.simulate import EventRollout
 from bellweight.status import BasisError, ModelError, PolicyError
@@ -97,6 +99,8 @@ def check_policy(policy: Policy, model: TabularModel | EventModel) -> Report:
     subject = f"{type(policy).__name__} on {model.name}"
     if isinstance(model, EventModel):
         return _check_event_policy(policy, model, subject)
+    if isinstance(policy, Rule):
+        _check_whole_actions(policy, model.states.astype(np.int64))
     chances = checked_probabilities(model, policy)
     again = checked_probabilities(model, policy)
     changed = first_index(chances != again)
@@ -189,11 +193,61 @@ def _check_events(model: EventModel) -> Report:
             f"({model.label(int(action[pair]))}): event {model.events[event]} leads to "
             f"{successor[wrong].tolist()}, expected at most {model.upper.tolist()}: correct move"
         )
+    if callable(model.move):
+        _check_whole_moves(model, states[number], action, chance)
     checked = (
         f"{len(states):,} states visited by the uniform policy, {len(number):,} pairs",
         "costs are finite, event probabilities are distributions, successors are states",
     )
     return Report(model.name, checked)
+
+
+class _NotWholeError(Exception):
+    """A number that is not whole was written into a state."""
+
+
+class _Watched(np.ndarray[Any, np.dtype[np.int64]]):
+    """A state that does not take numbers which it would have to cut off."""
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        given = np.asarray(value)
+        if (given != np.rint(given)).any():
+            raise _NotWholeError(given.tolist())
+        super().__setitem__(place, value)
+
+
+def _check_whole_moves(
+    model: EventModel, states: IntArray, action: IntArray, chance: FloatArray
+) -> None:
+    """Check that `move` writes whole numbers: the compiled loops cut off fractions."""
+    names = tuple(inspect.signature(model.move).parameters)
+    for pair, event in np.argwhere(chance > 0.0).tolist():
+        state, chosen = states[pair], int(action[pair])
+        given = {"state": state.copy().view(_Watched), "action": chosen, "event": event}
+        try:
+            with naming(state):
+                model.move(**{name: given[name] for name in names})
+        except _NotWholeError as found:
+            raise ModelError(
+                f"in state {state.tolist()}, action {chosen} ({model.label(chosen)}): event "
+                f"{model.events[event]} writes {found} into the state, expected whole numbers: "
+                "round them in move"
+            ) from None
+
+
+def _check_whole_actions(policy: Rule, states: IntArray) -> None:
+    """Check that a rule returns whole numbers: the compiled loops cut off fractions."""
+    function, numbers = policy._function(), policy._numbers()
+    names = tuple(inspect.signature(function).parameters)
+    for state in states:
+        given = {"state": state.copy(), "parameters": numbers}
+        with naming(state):
+            action = function(**{name: given[name] for name in names})
+        if action != np.rint(action):
+            raise PolicyError(
+                f"the rule returns {action} in state {state.tolist()}, expected a whole number, "
+                "the index of an action: round it in the rule"
+            )
 
 
 def _visited(model: EventModel) -> IntArray:
@@ -258,6 +312,8 @@ def _check_actions(policy: Policy, model: TabularModel, chances: FloatArray) -> 
 def _check_event_policy(policy: Policy, model: EventModel, subject: str) -> Report:
     states = _visited(model)
     mask = model.admissible_mask(states)
+    if isinstance(policy, Rule):
+        _check_whole_actions(policy, states)
     bound, rng = policy.on(model), np.random.default_rng(0)
     for state, allowed in zip(states, mask, strict=True):
         action = bound.action(state, rng)
