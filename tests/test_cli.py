@@ -479,6 +479,60 @@ def test_ctrl_c_saves_what_was_found_and_says_how_to_go_on(tmp_path: Path) -> No
     assert document["iterations"] == len(earlier.history) + 2
 
 
+def launched(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(words, check=False, capture_output=True, text=True)
+
+
+def test_ctrl_c_while_loading_is_one_line() -> None:
+    script = """
+import signal, sys
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == "numba":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from bellweight_command import main
+main()
+"""
+    process = launched(script)
+    assert process.returncode == exits.INTERRUPTED
+    assert process.stderr == "\ninterrupted: nothing was finished\n"
+
+
+def test_the_entry_point_runs_the_command_line() -> None:
+    process = launched("from bellweight_command import main; main()", "solve", "nothing")
+    assert process.returncode == exits.WRONG_USAGE
+    assert process.stderr.startswith("error: 'nothing' is no model")
+
+
+def test_files_that_are_read_are_never_written(
+    tmp_path: Path, small_queue: bw.TabularModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, result = tmp_path / "model.npz", tmp_path / "result.npz"
+    small_queue.save(model)
+    assert run(["solve", str(model), "--save", str(result)]) == exits.DONE
+    factory = tmp_path / "made.py"
+    factory.write_text("def make(): ...")
+    link = tmp_path / "link.npz"
+    link.symlink_to(model)
+    capsys.readouterr()
+    before = {path: path.read_bytes() for path in (model, result, factory)}
+    for words in (
+        ["solve", str(model), "--save", str(model)],
+        ["solve", str(model), "--save", str(link)],
+        ["solve", str(model), "--json", str(model)],
+        ["solve", f"{factory}:make", "--json", str(factory)],
+        ["solve", str(model), "--resume", str(result), "--json", str(result)],
+        ["evaluate", str(result), "--model", str(model), "--json", str(result)],
+        ["evaluate", str(result), "--model", str(model), "--json", str(model)],
+    ):
+        code, line = failure(words, capsys)
+        assert code == exits.BAD_INPUT
+        assert f"cannot write {words[-1]}: the command reads it: choose another name" in line
+    assert before == {path: path.read_bytes() for path in before}
+
+
 def test_ctrl_c_keeps_the_columns_that_are_finished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

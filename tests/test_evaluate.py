@@ -194,8 +194,10 @@ def test_bad_settings_are_refused(
 
 
 def test_compare_refuses_nothing_and_strangers(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match="policies is empty"):
+    with pytest.raises(bw.ArgumentError, match=r"policies is \{\}, expected at least one name"):
         bw.compare(small_queue, {})
+    with pytest.raises(bw.ArgumentError, match=r'policies is \[Uniform.*pass \{"name": policy\}'):
+        bw.compare(small_queue, [bw.Uniform()])  # type: ignore[arg-type]
     with pytest.raises(bw.ArgumentError, match=r"baseline is 'x', expected one of \['a'\]"):
         bw.compare(small_queue, {"a": bw.Uniform()}, baseline="x")
     with pytest.raises(bw.PolicyError, match=r"policy is 3, expected a bellweight policy"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import math
 import os
@@ -20,6 +21,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
+from bellweight.cli.progress import Progress
+from bellweight.models import compile as compiling
 from bellweight.models.compile import cache_folder
 
 RATES = [0.25, 0.5]  # a list
@@ -329,3 +332,94 @@ def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("BELLWEIGHT_CACHE", str(blocked / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert cache_folder() == tmp_path / f"bellweight-{os.getuid()}"
+
+
+COMPILING = "compiling the model (once; later runs start from the cache) ...\n"
+
+
+def test_the_command_line_announces_compiling_but_not_loading(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        """
+import bellweight as bw
+
+def cost(state):
+    return 1.0 * state[0]
+
+def make():
+    return bw.EventModel(
+        dimension=1, actions=2, events=2, cost=cost, probability=[[0.3, 0.2], [0.3, 0.4]],
+        move=[[1], [-1]], discount=0.8, initial=bw.Geometric(0.5),
+    )
+"""
+    )
+    words = ["solve", "mine.py:make", "--states", "9", "--episodes", "9", "--method", "random"]
+    script = "import sys; from bellweight.cli import run; sys.exit(run(sys.argv[1:]))"
+    for expected in (COMPILING, ""):
+        found = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            cwd=tmp_path, env={**os.environ, "BELLWEIGHT_CACHE": str(tmp_path)}, check=True,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert found.stderr == expected
+
+
+def test_solve_announces_compiling_only_with_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BELLWEIGHT_CACHE", str(tmp_path))
+    model = build(compiled=True, upper=4)
+    rows = bw.SampledRows(np.arange(5)[:, None])
+    assert capsys.readouterr().err == ""
+    for expected in (COMPILING, ""):
+        bw.solve(model, bw.Polynomial(1), bw.Fixed(), rows=rows, progress=True)
+        assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(("wanted", "heard"), [(None, COMPILING), (True, COMPILING), (False, "")])
+def test_no_progress_means_no_announcement(
+    wanted: bool | None, heard: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Progress("working", wanted):
+        for shift in (1, 2):
+            assert numba.njit(lambda x, shift=shift: x + shift)(1) == 1 + shift
+    assert capsys.readouterr().err == heard
+
+
+def test_functions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build()
+
+    def first(state: Any) -> int:
+        return 0
+
+    expected = model.source_with(first).text
+    digest = build().digest
+    read = inspect.getsource
+
+    def rule_only(function: Any) -> str:
+        assert function is first, "a function of the model is read again"
+        return read(function)
+
+    monkeypatch.setattr(inspect, "getsource", rule_only)
+    assert model.source_with(first).text == expected
+    assert model.digest == digest
+
+
+def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"probability": [[0.25, 0.5]], "move": [[-1], [1]], "initial": bw.Geometric(0.5)}
+    before = [build(), build(**data)]
+
+    def sampler(self: Any, upper: Any) -> Any:
+        def start_at_zero(state: Any, u: Any) -> None:
+            state[0] = 0
+
+        return start_at_zero
+
+    loops = compiling._loops()
+    monkeypatch.setattr(compiling, "_loops", lambda: loops + "# another version")
+    monkeypatch.setattr(bw.Geometric, "sampler", sampler)
+    for model, after in zip(before, [build(), build(**data)], strict=True):
+        assert model.source.text != after.source.text
+        assert model.digest == after.digest
+    different = {"probability": [[0.25, 0.25]]}, {"move": [[1], [-1]]}, {"initial": (0,)}
+    digests = {build(**{**data, **change}).digest for change in ({}, *different)}
+    assert len(digests) == 4

@@ -264,6 +264,14 @@ def test_sampled_states_are_distinct_and_reproducible(name: str | None) -> None:
     assert np.array_equal(bw.sample_states(em.network(), 40, policy, seed=1), found[0][:40])
 
 
+def test_sampled_states_are_not_where_episodes_of_the_same_seed_begin() -> None:
+    model = em.line()
+    first = model.sample_initial(0, 1_024, stream_keys(0)[0])
+    places = np.sort(np.unique(first, axis=0, return_index=True)[1])
+    assert not np.array_equal(bw.sample_states(model, 30), first[places[:30]])
+    assert np.unique([stream_keys(seed, *at) for seed in range(9) for at in ((), (1,))]).size == 54
+
+
 def test_more_distinct_states_than_there_are() -> None:
     model, _ = em.random_grid(7, initial=(1, 1))
     assert len(bw.sample_states(model, 1)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from scipy import stats
 
 import bellweight as bw
+from bellweight.models import events
 from bellweight.simulate import episode_costs, rollout_of
 
 SEEDS = range(20)
@@ -314,3 +317,12 @@ def test_repr_and_labels() -> None:
     assert "dimension 4, 4 actions, 6 events" in repr(model)
     assert model.label(0) == "serve 1 2"
     assert model.label(3) == "serve 4 3"
+
+
+def test_the_documentation_lists_the_arguments_of_every_function() -> None:
+    text = inspect.getdoc(bw.EventModel) or ""
+    listed = {}
+    for roles, names in re.findall(r"^    (\w+(?:, \w+)*)  +(\w+(?:, \w+)*)$", text, re.MULTILINE):
+        listed |= {role: tuple(names.split(", ")) for role in roles.split(", ")}
+    accepted = {role: names for role, names in events._ARGUMENTS.items() if role != "rule"}
+    assert listed == accepted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ STATES = em.network_truth().states
 @cache
 def rows() -> bw.SampledRows:
     """A sample on which the greedy policy's weights cycle."""
-    return bw.SampledRows(bw.sample_states(em.network(), 80, seed=4))
+    return bw.SampledRows(bw.sample_states(em.network(), 80, seed=2))
 
 
 def solved(method: bw.Method, **options: Any) -> bw.Result:
@@ -160,6 +161,14 @@ def test_moments_without_noise_are_held_to_the_exact_tolerance() -> None:
     steps = np.arange(66)
     discounted = 0.9**steps * np.maximum(0, 9 - 2 * steps)
     assert result.moments[1] == pytest.approx(discounted.sum() / (0.9**steps).sum(), rel=1e-12)
+
+
+def test_the_summary_says_when_the_dual_is_never_visited() -> None:
+    result = solved(bw.DIA())
+    assert "% of visits\n" in str(result)
+    unseen = tuple(replace(entry, dual_share=0.0) for entry in result.history)
+    text = str(replace(result, history=unseen))
+    assert "dual mass   on 0 % of visits (DIA follows its target)\n" in text
 
 
 def test_start_of_another_method() -> None:
@@ -335,7 +344,7 @@ def test_settings_are_equal_only_if_they_are_the_same() -> None:
 
 
 def test_unbounded_programs_carry_the_history() -> None:
-    few = bw.SampledRows(bw.sample_states(em.network(), 20, seed=1))
+    few = bw.SampledRows(bw.sample_states(em.network(), 20, seed=2))
     with pytest.raises(bw.SolverError) as caught:
         solved(bw.PIA(), rows=few)
     assert caught.value.status is bw.Status.UNBOUNDED

@@ -66,13 +66,20 @@ class WrongVertex:
 
     def __init__(self, times: int) -> None:
         self.times = times
+        self.moments = np.zeros(0)
         self.solve = MasterLp.solve
+        self.set_moments = MasterLp.set_moments
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> WrongVertex:
         def solve(lp: MasterLp, **options: bool) -> LpAnswer:
             return self.answer(lp)
 
+        def set_moments(lp: MasterLp, moments: np.ndarray) -> None:
+            self.moments = moments
+            self.set_moments(lp, moments)
+
         monkeypatch.setattr(MasterLp, "solve", solve)
+        monkeypatch.setattr(MasterLp, "set_moments", set_moments)
         return self
 
     def answer(self, lp: MasterLp) -> LpAnswer:
@@ -80,10 +87,9 @@ class WrongVertex:
         if self.times == 0 or right.status is not bw.Status.OPTIMAL:
             return right
         self.times -= 1
-        moments = lp._moments
-        lp.set_moments(np.eye(lp.n_basis)[0] * moments[0])
+        self.set_moments(lp, np.eye(lp.n_basis)[0] * self.moments[0])
         wrong = self.solve(lp)
-        lp.set_moments(moments)
+        self.set_moments(lp, self.moments)
         basic = wrong.basic if set(wrong.basic) != set(right.basic) else right.basic[:-1]
         return replace(right, basic=basic)
 

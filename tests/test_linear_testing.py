@@ -290,15 +290,15 @@ def test_kernels_that_conform_are_all_named() -> None:
     [
         (
             GreedyTooMuch(),
-            r"action of kernels.greedy_action in the state where .* order is 0.5, expected",
+            r"kernels.greedy_action in the state where .* order is 0.5",
         ),
         (
             GreedyLazy(),
-            r"kernels.greedy_action finds an action at price -?0, the general solver one at -",
+            r"kernels.greedy_action finds .* price -?0, the general solver one at -",
         ),
         (
             GreedyFlat(),
-            r"kernels.greedy_action has shape \(20,\) for 20 states, expected \(20, 1\)",
+            r"kernels.greedy_action has shape \(20,\) for 20 states",
         ),
         (
             RandomTooMuch(),
@@ -306,7 +306,7 @@ def test_kernels_that_conform_are_all_named() -> None:
         ),
         (
             RandomFickle(),
-            r"kernels.random_action takes .* on the same stream .* draw from the streams",
+            r"kernels.random_action takes .* on the same stream .* draw from",
         ),
         (PriceNear(), r"kernels.price finds a pair at price .* the general solver one at"),
         (PriceOutside(), r"a state with stock = -1, expected 0 to 20: keep to the box"),

@@ -247,6 +247,11 @@ def assert_tandem(tabular: bw.TabularModel) -> None:
         ({"services": (0.9, 0.9, 0.9)}, "sum to 1.9, expected at most 1.*divide all rates"),
         ({"services": (), "arrivals": ()}, "services is empty"),
         ({"services": (0.1, np.nan, 0.1)}, r"services\[1\] is nan"),
+        ({"services": 0.5}, r"services is 0.5, expected a list: one entry for each queue"),
+        ({"arrivals": None}, r"arrivals is None, expected a list"),
+        ({"routes": 1}, r"routes is 1, expected a list"),
+        ({"groups": 2}, r"groups is 2, expected a list: .* as in \[\[0, 1\], \[2\]\]"),
+        ({"groups": [0, 1]}, r"groups\[0\] is 0, expected a list: the queues that share a server"),
     ],
 )
 def test_networks_that_are_none(change: dict[str, Any], message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import event_models as em
 import numpy as np
 import pytest
 import strategies
@@ -200,3 +201,37 @@ def test_policies_that_do_not_conform(
 ) -> None:
     with pytest.raises(bw.PolicyError, match=message):
         check_policy(policy, small_queue)
+
+
+def half_rule(state: Any) -> float:
+    return 0.7 if state[0] == 2 else 0.0
+
+
+def test_rules_that_return_fractions(small_queue: bw.TabularModel) -> None:
+    found = r"the rule returns 0.7 in state \[2.*expected a whole number"
+    for model in (small_queue, em.line()):
+        with pytest.raises(bw.PolicyError, match=found):
+            check_policy(bw.Rule(half_rule), model)
+
+
+def leaky(move: Any) -> bw.EventModel:
+    def cost(state: Any) -> float:
+        return state[0]
+
+    return bw.EventModel(
+        dimension=1, actions=["slow", "fast"], events=["leak"], cost=cost, move=move,
+        probability=[[0.5], [0.7]], discount=0.9, initial=(9,),
+    )  # fmt: skip
+
+
+def test_moves_that_write_fractions() -> None:
+    def halve(state: Any) -> None:
+        state[0] = state[0] / 2
+
+    def halve_down(state: Any) -> None:
+        state[:] = np.floor(state / 2)
+
+    found = r"in state \[\d\], action 0 \(slow\): event leak writes \d.5 into the state, expected"
+    with pytest.raises(bw.ModelError, match=found):
+        check_model(leaky(halve))
+    assert "in order" in str(check_model(leaky(halve_down)))

@@ -113,13 +113,14 @@ class AlpProgram:
 
     def __init__(self, rows: RowSource, reference: FloatArray | None = None) -> None:
         self.rows = rows
-        self.constant = rows.constant()
-        self._uniform = None if rows.is_sparse else rows.triangle(None)
+        rows.constant()  # raises where there is none
+        self._uniform = None if rows.is_sparse else rows.span()
         self.kept = (
             np.arange(rows.n_basis)
             if self._uniform is None
             else conditioning.independent_columns(self._uniform)
         )
+        self._made = self._combinations()
         self._check_dropped()
         self.above, self.below = self._bounded(rows.upper), self._bounded(rows.lower)
         self._keys = np.zeros(0, dtype=np.int64)
@@ -137,6 +138,7 @@ class AlpProgram:
         when the old ones do not fit any more.
         """
         began = time.perf_counter()
+        self._check_reachable(moments)
         passes = rounds = 0
         solution: AlpSolution | None = None
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
@@ -219,6 +221,27 @@ class AlpProgram:
             return sparse.vstack([selector[self.above], -selector[self.below]], format="csr"), cost
         return np.vstack([transform[self.above], -transform[self.below]]), cost
 
+    def _combinations(self) -> dict[int, FloatArray]:
+        """Return for each dropped function the coefficients (K,) that make it from kept ones."""
+        factor = self._uniform
+        if factor is None:
+            return {}
+        dropped = np.setdiff1d(np.arange(self.rows.n_basis), self.kept)
+        made = {int(k): conditioning.combination(factor, self.kept, factor[:, k]) for k in dropped}
+        return {k: coef for k, coef in made.items() if coef is not None}
+
+    def _check_reachable(self, moments: FloatArray) -> None:
+        """Refuse moments that tell a dropped function from the ones it is made of: no row does."""
+        for k, made in self._made.items():
+            assert self._uniform is not None
+            size = np.linalg.norm(self._uniform[:, k]) + np.abs(made) @ np.abs(moments)
+            if abs(moments[k] - made @ moments) > _CLEAR_GROWTH * (size + abs(moments[k])):
+                raise SolverError(
+                    Status.UNBOUNDED,
+                    f"the weights tell basis function {k} ({self.rows.names[k]}) from earlier "
+                    "ones, the rows do not",
+                )
+
     def _bounded(self, bound: FloatArray) -> IntArray:
         """Return the kept coefficients with a finite bound."""
         return self.kept[np.isfinite(bound[self.kept])]
@@ -244,9 +267,8 @@ class AlpProgram:
         if factor is None or not bounded[self.kept].any():
             return
         lengths = np.linalg.norm(factor, axis=0)
-        for j in np.setdiff1d(np.arange(rows.n_basis), self.kept):
-            made = conditioning.combination(factor, self.kept, factor[:, j])
-            used = np.abs(np.zeros(rows.n_basis) if made is None else made) * lengths
+        for j, made in self._made.items():
+            used = np.abs(made) * lengths
             shared = np.flatnonzero(bounded & (used > 1e-9 * lengths[j]))
             if len(shared):
                 raise BasisError(

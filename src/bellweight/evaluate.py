@@ -136,8 +136,11 @@ def compare(
     jobs: int | None = None,
 ) -> Comparison:
     """Evaluate policies on the same random numbers; `baseline` is the first by default."""
-    if not policies:
-        raise ArgumentError("policies is empty, expected at least one name with its policy")
+    if not isinstance(policies, Mapping) or not policies:
+        raise ArgumentError(
+            f"policies is {policies!r}, expected at least one name with its policy: pass "
+            '{"name": policy}'
+        )
     reference = next(iter(policies)) if baseline is None else baseline
     if reference not in policies:
         raise ArgumentError(f"baseline is {reference!r}, expected one of {list(policies)}")

@@ -51,7 +51,6 @@ class LpAnswer:
 
     status: Status
     coef: FloatArray
-    multipliers: FloatArray
     basic: IntArray
 
 
@@ -63,7 +62,6 @@ class MasterLp:
         self.cost_unit = cost_unit
         self.cost = np.zeros(0)
         self._scale = np.zeros(0)
-        self._moments = np.zeros(n_basis)
         self._pending = _PRIMAL_SIMPLEX
         self._solver = self._empty_solver()
 
@@ -107,7 +105,6 @@ class MasterLp:
         """Change the right-hand side; the basis is kept."""
         index = np.arange(self.n_basis, dtype=np.int32)
         _call(self._solver.changeRowsBounds(self.n_basis, index, moments, moments))
-        self._moments = moments
         self._pending = _DUAL_SIMPLEX
 
     def solve(self, *, loose: bool = False) -> LpAnswer:
@@ -123,12 +120,9 @@ class MasterLp:
                 self._solver.clearSolver()
                 status = self._run(strategy)
         self._set_tolerance(_TOLERANCE)
-        solution = self._solver.getSolution()
-        value = np.array(solution.col_value)[self._first :]
         return LpAnswer(
             status=status,
-            coef=np.array(solution.row_dual) * self.cost_unit,
-            multipliers=np.maximum(value, 0.0) / self._scale,
+            coef=np.array(self._solver.getSolution().row_dual) * self.cost_unit,
             basic=self._basic() if status is Status.OPTIMAL else np.zeros(0, dtype=np.int64),
         )
 

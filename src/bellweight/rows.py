@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from bellweight.checks import FloatArray, IntArray, Matrix
 from bellweight.models import EventModel, TabularModel
 from bellweight.models.compile import naming
 from bellweight.programs import monomials, value_function
-from bellweight.status import BasisError, ModelError
+from bellweight.status import BasisError, ModelError, SolverError, Status
 
 _BLOCK_PAIRS = 1 << 16
 _BLOCK_STATES = 1 << 15
@@ -82,6 +83,10 @@ class RowSource(ABC):
     @abstractmethod
     def triangle(self, weights: FloatArray | None) -> FloatArray:
         """Return the triangular factor of the features under weights, even ones by default."""
+
+    def span(self) -> FloatArray:
+        """Return the triangular factor that decides which functions depend on earlier ones."""
+        return self.triangle(None)
 
     @abstractmethod
     def constant(self) -> FloatArray:
@@ -378,6 +383,30 @@ class EventRows(BellmanRows):
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         return self.states[self._pair_state[keys]], self._pair_action[keys]
+
+    def span(self) -> FloatArray:
+        factor = self.triangle(None)
+        alike = np.ones(self._n_basis, dtype=np.bool_)
+        alike[conditioning.independent_columns(factor)] = False
+        if not alike.any():
+            return factor
+        # Functions that are alike in a few states need not be alike where these states lead to.
+        wider = conditioning.triangle(chain([factor], self._row_blocks()), self._n_basis)
+        free = np.isinf(self.lower) | np.isinf(self.upper)
+        told = [k for k in conditioning.independent_columns(wider) if alike[k] and free[k]]
+        if told:
+            raise SolverError(
+                Status.UNBOUNDED,
+                f"{len(self.states)} sampled states do not tell the {self._n_basis} basis "
+                f"functions apart, the first that looks like earlier ones is {told[0]} "
+                f"({self.names[told[0]]})",
+            )
+        return wider
+
+    def _row_blocks(self) -> Iterator[FloatArray]:
+        for block in self._state_blocks(_BLOCK_PAIRS):
+            pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
+            yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
         rows = np.zeros((len(keys), self._n_basis if want_rows else 0))

@@ -40,6 +40,7 @@ BLOCK = 1_024
 
 CONFIDENCE = 0.95
 
+_SAMPLING = 1  # the branch of a seed that constraint states are drawn from
 _MOST_BARREN = 5  # batches of draws without a new state before sampling gives up
 
 
@@ -254,9 +255,12 @@ def sample_states(
     seed: int = 0,
     jobs: int | None = None,
 ) -> IntArray:
-    """Return n distinct states (n, d) from the initial distribution or a policy's occupancy."""
+    """Return n distinct states (n, d) from the initial distribution or a policy's occupancy.
+
+    They come from streams of their own: episodes simulated with the same seed do not begin in them.
+    """
     wanted = checks.count(n, "n")
-    keys = stream_keys(seed)
+    keys = stream_keys(seed, _SAMPLING)
     rollout = None if policy is None else EventRollout.of(model, policy.program(model))
     found = np.zeros((0, model.dimension), dtype=np.int64)
     drawn, size, barren = 0, max(wanted, 1_024), 0

@@ -7,11 +7,14 @@ the reported weights.
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import wraps
+from itertools import zip_longest
+from typing import Any, ParamSpec, Self
 
 import numpy as np
 
@@ -20,6 +23,7 @@ from bellweight.alp import Audit
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
 from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models.compile import announcing
 from bellweight.occupancy import Simulation
 from bellweight.policy import Greedy, Model, Support
 from bellweight.pricing import LinearRows, PricedRows
@@ -41,6 +45,7 @@ from bellweight.weights import (
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
+_Arguments = ParamSpec("_Arguments")
 
 
 @files.storable
@@ -133,6 +138,20 @@ class Result:
         return summary(self)
 
 
+def _announced(function: Callable[_Arguments, Result]) -> Callable[_Arguments, Result]:
+    """With progress=True, let it be known when the model has to be compiled first."""
+
+    @wraps(function)
+    def announced(*args: _Arguments.args, **options: _Arguments.kwargs) -> Result:
+        if options.get("progress") is not True:
+            return function(*args, **options)
+        with announcing(lambda text: print(text, file=sys.stderr, flush=True)):
+            return function(*args, **options)
+
+    return announced
+
+
+@_announced
 def solve(
     model: Model,
     basis: Basis,
@@ -198,7 +217,8 @@ def summary(result: Result) -> str:
     if last.noise_ratio is not None:
         lines.append(f"noise       moments within {last.noise_ratio:.2g} standard errors")
     if last.dual_share is not None:
-        lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits")
+        alone = " (DIA follows its target)" if name == "DIA" and last.dual_share == 0.0 else ""
+        lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits{alone}")
     if result.cost is not None and result.lower_bound is not None:
         gap = max(0.0, result.cost - result.lower_bound)
         low, high = _number(result.lower_bound), _number(result.cost)
@@ -295,8 +315,8 @@ def _earlier(
         raise ArgumentError("resume is the result of another model: pass the model it came from")
     if earlier.names != bench.rows.names:
         raise ArgumentError(
-            f"resume has basis functions {earlier.names[:3]}..., the basis has "
-            f"{bench.rows.names[:3]}...: use the same basis"
+            f"resume has {len(earlier.names)} basis functions, the basis {len(bench.rows.names)}; "
+            f"{_first_difference(earlier.names, bench.rows.names)}: use the same basis"
         )
     known = not isinstance(earlier.method, files.Unstored)
     if known and type(earlier.method).__name__ != type(method).__name__:
@@ -312,6 +332,13 @@ def _earlier(
     if isinstance(bench, SimulatedBench) and earlier.seed != bench.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
+
+
+def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """Return where two lists of names, not the same, first differ."""
+    pairs = zip_longest(earlier, names, fillvalue="missing")
+    k, (before, now) = next((k, pair) for k, pair in enumerate(pairs) if pair[0] != pair[1])
+    return f"function {k} is {before} in resume, {now} in the basis"
 
 
 def _result(

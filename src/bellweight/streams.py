@@ -86,7 +86,10 @@ def pick(u: float, sums: checks.FloatArray, first: int, last: int) -> int:
     return place
 
 
-def stream_keys(seed: int) -> Keys:
-    """Return the base keys of the initial, action and event streams."""
-    sequence = np.random.SeedSequence(checks.count(seed, "seed", least=0))
+def stream_keys(seed: int, *branch: int) -> Keys:
+    """Return the base keys of the initial, action and event streams.
+
+    Each `branch` of a seed has streams of its own, independent of those of the seed itself.
+    """
+    sequence = np.random.SeedSequence(checks.count(seed, "seed", least=0), spawn_key=branch)
     return sequence.generate_state(3, np.uint64).astype(np.uint64)

@@ -12,6 +12,7 @@ from bellweight.cli import exits, parse, reproducing, sampling, solving
 from bellweight.cli.output import (
     Interrupted,
     check_folder,
+    check_kept,
     check_writable,
     console,
     say,
@@ -167,6 +168,8 @@ def solve(
 ) -> int:
     """Choose the weights, solve the program, and say how good the policy is."""
     check_writable(save, json)
+    check_kept(parse.source_file(source), save, json)
+    check_kept(resume, json)
     words = MethodWords(method, weights, target, temperature, smoothing_mass, step_size, start)
     features = BasisWords(basis, nonnegative)
     wanted = SampleWords(states, states_from, episodes, horizon)
@@ -236,6 +239,8 @@ def evaluate(
     if episodes is not None and half_width is not None:
         raise parse.usage("give --episodes or --half-width, not both")
     check_writable(json)
+    for read in (result, parse.source_file(model)):
+        check_kept(read, json)
     from bellweight.evaluate import evaluate as simulate
     from bellweight.report.document import plain
     from bellweight.solve import Result

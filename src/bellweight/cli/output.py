@@ -100,6 +100,15 @@ def check_writable(*paths: Path | None) -> None:
             raise FileError(f"cannot write {path}: no permission to write in {folder}")
 
 
+def check_kept(read: Path | None, *written: Path | None) -> None:
+    """Refuse to write over a file that the command reads."""
+    for path in written:
+        if path is None or path == STDOUT or read is None:
+            continue
+        if path.exists() and read.exists() and path.samefile(read):
+            raise FileError(f"cannot write {path}: the command reads it: choose another name")
+
+
 def check_folder(path: Path | None) -> None:
     """Complain before the work begins about a folder that could not be made after it."""
     if path is not None and path.exists() and not path.is_dir():

@@ -188,6 +188,14 @@ def model(source: str, parameters: dict[str, Any]) -> Model:
     )
 
 
+def source_file(source: str) -> Path | None:
+    """Return the file that a model comes from; None for a shipped problem."""
+    path = source.rpartition(":")[0]
+    if path.endswith(".py"):
+        return Path(path)
+    return Path(source) if source.endswith(".npz") else None
+
+
 def shipped() -> dict[str, Callable[..., Model]]:
     """Return the problems that the command line solves: tabular, event and linear ones."""
     from bellweight import problems

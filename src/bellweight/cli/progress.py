@@ -1,7 +1,8 @@
 """A line on stderr that says what a long run is doing.
 
 It appears after two seconds, on a terminal only unless asked for, and never touches stdout. Where
-stderr is not a terminal, asking for it gives a plain line every few seconds.
+stderr is not a terminal, asking for it gives a plain line every few seconds. That a model is being
+compiled is said everywhere, at once, unless progress is not wanted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +35,8 @@ class Progress:
         self._console = Console(stderr=True, highlight=False)
         terminal = self._console.is_terminal
         self._wanted = terminal if wanted is None else wanted
+        self._refused = wanted is False
+        self._listening = ExitStack()
         self._live = Status("", console=self._console) if terminal and self._wanted else None
         self._text = text
         self._share = 0.0
@@ -45,6 +49,10 @@ class Progress:
         self._text, self._share = one_line(text), share
 
     def __enter__(self) -> Self:
+        if not self._refused:
+            from bellweight.models.compile import announcing
+
+            self._listening.enter_context(announcing(self._announce))
         if self._wanted:
             self._thread.start()
         return self
@@ -55,6 +63,7 @@ class Progress:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._listening.close()
         self._over.set()
         if self._wanted:
             self._thread.join()
@@ -66,6 +75,9 @@ class Progress:
         if 0.0 < self._share < 1.0:
             left = f", about {elapsed * (1.0 / self._share - 1.0):.0f} s left"
         return f"{self._text}  {elapsed:.0f} s{left}"
+
+    def _announce(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def _show(self) -> None:
         if self._over.wait(_SILENT_SECONDS):

@@ -122,19 +122,11 @@ def _states(words: SampleWords, model: EventModel, seed: int) -> tuple[Any, dict
     source = words.states_from or StatesFrom.initial
     policy = Uniform() if source is StatesFrom.random else None
     n = STATES if words.states is None else words.states
-    own_seed = _seed(seed)
-    states = sample_states(model, n, policy, seed=own_seed)
+    states = sample_states(model, n, policy, seed=seed)
     return states, {
         "states": len(states),
         "from": _SOURCES[source],
-        "seed": own_seed,
+        "seed": seed,
         "largest_total": int(states.sum(axis=1).max()),
         "largest_coordinate": int(states.max()),
     }
-
-
-def _seed(seed: int) -> int:
-    """Return a seed of its own: episodes must not begin in the very states of the rows."""
-    import numpy as np
-
-    return int(np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1)[0])

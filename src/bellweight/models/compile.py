@@ -22,8 +22,8 @@ import symtable
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import CellType, FunctionType, ModuleType
@@ -31,6 +31,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
 from bellweight import files
 from bellweight.status import ModelError
@@ -51,13 +52,9 @@ draw = streams.draw"""
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one compiled model; hashable, and all that another process needs.
-
-    `own` is the part that the user wrote: it stays the same when Bellweight or Numba changes.
-    """
+    """The text of one compiled model; hashable, and all that another process needs."""
 
     text: str
-    own: str
     compiled: bool = True
 
     @property
@@ -98,28 +95,36 @@ def cache_folder() -> Path:
     return folder
 
 
-def model_source(
-    functions: Mapping[str, tuple[Callable[..., Any] | None, tuple[str, ...], str]],
-    constants: Mapping[str, Any],
-    *,
-    compiled: bool,
-) -> Source:
-    """Return the source of a model.
+@dataclass(frozen=True)
+class Written:
+    """The text of functions: as the user wrote them, and as the loops call them."""
 
-    `functions` maps each role (`cost`) to the user's function, the arguments the loops call it
-    with, and the body that stands for a function not given. `constants` are names that the loops
-    use.
-    """
-    writer = _Writer()
-    lines = []
-    for role, (function, arguments, otherwise) in functions.items():
-        if function is None:
-            body = otherwise
-        else:
-            called = arguments_of(function, role, arguments)
-            name = writer.function(function, role)
-            body = f"return {name}({', '.join(called)})"
-        lines.append(f"@compiled\ndef user_{role}({', '.join(arguments)}):\n    {body}\n")
+    parts: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+    def adding(
+        self, functions: Mapping[str, tuple[Callable[..., Any] | None, tuple[str, ...], str]]
+    ) -> Written:
+        """Return this text with that of more functions, read here and now.
+
+        `functions` maps each role (`cost`) to the user's function, the arguments the loops call it
+        with, and the body that stands for a function not given.
+        """
+        writer = _Writer(self.parts)
+        calls = list(self.calls)
+        for role, (function, arguments, otherwise) in functions.items():
+            if function is None:
+                body = otherwise
+            else:
+                called = arguments_of(function, role, arguments)
+                name = writer.function(function, role)
+                body = f"return {name}({', '.join(called)})"
+            calls.append(f"@compiled\ndef user_{role}({', '.join(arguments)}):\n    {body}\n")
+        return Written(tuple(writer.parts), tuple(calls))
+
+
+def model_source(written: Written, constants: Mapping[str, Any], *, compiled: bool) -> Source:
+    """Return the source of a model; `constants` are names that the loops use."""
     header = [
         "import math",
         "import numpy as np",
@@ -127,18 +132,20 @@ def model_source(
         _STREAMS if compiled else _SLOW_STREAMS,
         *(f"{name} = {_literal(value, name)}" for name, value in constants.items()),
     ]
-    template = Path(__file__).with_name("event_kernels.py").read_text()
-    loops = template[template.index(_MARK) :]
     streams = Path(__file__).parent.with_name("streams.py").read_bytes()
     header.append(
         f"# numba {numba.__version__}, streams {hashlib.sha256(streams).hexdigest()[:12]}"
     )
-    own = "\n".join([*writer.parts, *lines])
-    text = "\n".join([*header, "", own, "", loops])
+    text = "\n".join([*header, "", *written.parts, *written.calls, "", _loops()])
     if not compiled:
         for decorator in ("@bounded\n", "@compiled\n", "@inlined\n"):
             text = text.replace(decorator, "")
-    return Source(text, own, compiled)
+    return Source(text, compiled)
+
+
+def _loops() -> str:
+    template = Path(__file__).with_name("event_kernels.py").read_text()
+    return template[template.index(_MARK) :]
 
 
 def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ...]) -> list[str]:
@@ -191,6 +198,32 @@ def naming(state: Any) -> Iterator[None]:
         ) from None
 
 
+def announcing(say: Callable[[str], None]) -> AbstractContextManager[Any]:
+    """Say once that a model is being compiled, if one is rather than found compiled on disk."""
+    announced: AbstractContextManager[Any] = event.install_listener(
+        "numba:compile", _Announcer(say)
+    )
+    return announced
+
+
+class _Announcer(event.Listener):
+    """Hears from Numba when it begins to compile; what it finds on disk makes no sound."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._silent = False
+
+    def on_start(self, event: Any) -> None:
+        # Bellweight's own functions are compiled once per installation, in a moment.
+        own = event.data["dispatcher"].py_func.__module__.startswith("bellweight.")
+        if not own and not self._silent:
+            self._silent = True
+            self._say("compiling the model (once; later runs start from the cache) ...")
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing: what follows speaks for itself."""
+
+
 def _jitted(function: Any) -> Any:
     """Compile a function together with the plain functions that it calls."""
 
@@ -215,8 +248,8 @@ def _line(problem: Exception, otherwise: int) -> int:
 class _Writer:
     """Collects the text of functions and of the constants they refer to, each once."""
 
-    def __init__(self) -> None:
-        self.parts: list[str] = []
+    def __init__(self, parts: Iterable[str] = ()) -> None:
+        self.parts = list(parts)
         self._open: list[FunctionType] = []
 
     def function(self, function: Any, role: str) -> str:

@@ -19,7 +19,7 @@ upper bound happens.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -32,7 +32,7 @@ from scipy.sparse.csgraph import connected_components
 from bellweight import checks
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import compile
-from bellweight.models.compile import Source
+from bellweight.models.compile import Source, Written
 from bellweight.models.initial import Geometric, PointMass, product_moments
 from bellweight.models.tabular import TabularModel
 from bellweight.status import ModelError
@@ -55,13 +55,23 @@ _OTHERWISE = {"admissible": "return True", "rule": "return -1"}
 class EventModel:
     """A Markov decision process given by functions.
 
+    A function takes any of these arguments, by name and in any order, and no others:
+
+        cost, admissible     state, action
+        probability, move    state, action, event
+        initial              state, u
+
+    `state` is an array (d,) of integers, `action` and `event` are indices, `u` an array of uniform
+    numbers. `move` and `initial` write into `state` and return nothing. Other numbers and arrays
+    that a function needs are taken from its module or enclosing function, as they are when the
+    model is built; a `Rule` takes `state` and its own `parameters`.
+
     `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
     number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`,
     or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
     `cost_growth` declares by how much the largest absolute cost over the actions can grow in one
-    step at most, in expectation; without it
-    the tail of a simulated cost has no bound. `compiled=False` runs everything as plain Python,
-    slowly.
+    step at most, in expectation; without it the tail of a simulated cost has no bound.
+    `compiled=False` runs everything as plain Python, slowly.
     """
 
     dimension: int
@@ -93,11 +103,11 @@ class EventModel:
         if not callable(self.move):
             put(self, "move", self._checked_jumps())
         put(self, "initial", self._checked_initial())
-        for role, function in self._functions(None).items():
+        for role, function in self._functions().items():
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
         _ = self.source
-        self._check_compiles(self.source, self._functions(None))
+        self._check_compiles(self.source, self._functions())
         self._check_start()
 
     @property
@@ -126,18 +136,40 @@ class EventModel:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of everything that decides an answer."""
+        """A fingerprint of everything that decides an answer: the user's functions and data."""
         sizes = (self.dimension, self.n_actions, self.n_events, self.initial_draws)
         numbers = f"{sizes}{self.upper.tolist()}{self.discount!r}"
-        return hashlib.sha256(f"{self.source.own}{numbers}".encode()).hexdigest()
+        data = {
+            role: given.tolist() if isinstance(given, np.ndarray) else given
+            for role, given in self._given().items()
+            if not callable(given)
+        }
+        return hashlib.sha256(f"{self._own.parts}{data}{numbers}".encode()).hexdigest()
+
+    @cached_property
+    def _own(self) -> Written:
+        """The text of the user's own functions, read once."""
+        own = {role: given for role, given in self._given().items() if callable(given)}
+        return Written().adding(_called(own))
+
+    @cached_property
+    def _written(self) -> Written:
+        """The text of all functions: also those that stand for data."""
+        given = self._given()
+        others = {r: f for r, f in self._functions().items() if not callable(given[r])}
+        return self._own.adding(_called(others))
+
+    def _given(self) -> dict[str, Any]:
+        """Return what the user gave for each role: a function or data."""
+        return {role: getattr(self, role) for role in _ARGUMENTS if role != "rule"}
 
     def source_with(self, rule: Callable[..., int] | None) -> Source:
         """Return the text of the model together with a decision rule of the user's."""
-        given = self._functions(rule)
-        shared = "action" not in compile.arguments_of(given["move"], "move", _ARGUMENTS["move"])
+        move = self._functions()["move"]
+        shared = "action" not in compile.arguments_of(move, "move", _ARGUMENTS["move"])
         by_action = "action" in compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
         return compile.model_source(
-            {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in given.items()},
+            self._written.adding(_called({"rule": rule})),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -157,7 +189,7 @@ class EventModel:
         self._check_compiles(source, {"rule": rule})
         return source
 
-    def _functions(self, rule: Callable[..., int] | None) -> dict[str, Any]:
+    def _functions(self) -> dict[str, Any]:
         """Return the function of each role; data take the form of functions too."""
         table, jumps = self.probability, self.move
 
@@ -177,7 +209,6 @@ class EventModel:
             "move": jumps if callable(jumps) else move,
             "admissible": self.admissible,
             "initial": self._sampler,
-            "rule": rule,
         }
 
     def _plain_data(self) -> dict[str, Any]:
@@ -412,6 +443,11 @@ class EventModel:
         self.expand(states[n], action)
 
 
+def _called(functions: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...], str]]:
+    """Return functions with their arguments, and what stands for them where they are None."""
+    return {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in functions.items()}
+
+
 def fault_error(
     kernels: ModuleType, labels: Sequence[str], code: int, state: Any, action: int
 ) -> ModelError:
@@ -428,8 +464,18 @@ def fault_error(
         named = f", action {action} ({labels[action]})"
     elif code == kernels.BAD_ACTION:
         named = f", action {action} (there are {len(labels)}, counted from 0)"
+    if code == kernels.BAD_PROBABILITY and named:
+        text += f", found {_wrong_chance(kernels, state, action)}"
     remedy = "change the policy" if code == kernels.BAD_ACTION else "correct the model there"
     return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
+
+
+def _wrong_chance(kernels: ModuleType, state: Any, action: int) -> str:
+    """Return which number is wrong with the event probabilities: one of them, or their sum."""
+    where = np.array(state, dtype=np.int64)
+    chances = [float(kernels.user_probability(where, action, e)) for e in range(kernels.N_EVENTS)]
+    wrong = [f"{chance:.12g} for event {e}" for e, chance in enumerate(chances) if not chance >= 0]
+    return wrong[0] if wrong else f"the sum {sum(chances):.12g}"
 
 
 def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:

@@ -13,6 +13,9 @@ import numpy as np
 
 from bellweight import checks
 from bellweight.checks import FloatArray, IntArray
+from bellweight.status import ModelError
+
+_LONGEST_LAW = 5_000_000  # as many values as states can be enumerated
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,15 @@ class Geometric:
     def marginals(self, upper: IntArray) -> list[FloatArray]:
         """Return the probabilities of 0, 1, 2, ... for each coordinate, to full precision."""
         endless = int(np.ceil(np.log(1e-40) / np.log(self.decay)))
-        laws = []
-        for bound in upper:
-            mass = self.decay ** np.arange((endless if bound < 0 else bound) + 1, dtype=np.float64)
-            laws.append(mass / mass.sum())
-        return laws
+        lengths = [endless if bound < 0 else min(endless, int(bound)) for bound in upper]
+        if max(lengths) > _LONGEST_LAW:
+            raise ModelError(
+                f"Geometric(decay={self.decay!r}) spreads over {max(lengths):.2g} values, expected "
+                f"at most {_LONGEST_LAW:.0e} where exact moments are needed: lower the decay, or "
+                "pass initial as a function of (state, u), whose moments are simulated"
+            )
+        laws = {n: self.decay ** np.arange(n + 1, dtype=np.float64) for n in set(lengths)}
+        return [laws[n] / laws[n].sum() for n in lengths]
 
 
 def product_moments(laws: list[FloatArray], words: list[tuple[int, ...]]) -> FloatArray:

@@ -44,8 +44,8 @@ _INSIDE = 1e-9  # how far a constraint may be violated by rounding, relative to 
 class Kernels:
     """Compiled fast paths that a problem registers; each may return None: not available.
 
-    `greedy_action` and `random_action` return functions for the use of one thread, which may keep buffers: what
-    such a function returns is valid until it is called again.
+    `greedy_action` and `random_action` return functions for the use of one thread, which may keep
+    buffers: what such a function returns is valid until it is called again.
     """
 
     def greedy_action(

@@ -40,6 +40,8 @@ class QueueNetwork:
     groups: Sequence[Sequence[int]] = ((0, 2, 7), (1, 5), (3, 4, 6))
 
     def __post_init__(self) -> None:
+        for name in ("services", "arrivals", "routes"):
+            _check_list(getattr(self, name), name, "one entry for each queue")
         n = len(self.services)
         checks.float_array(self.services, "services", (n,))
         checks.float_array(self.arrivals, "arrivals", (n,))
@@ -164,7 +166,9 @@ class QueueNetwork:
         return self.index_rule(pressure=np.array(self.services))
 
     def _check_groups(self, n: int) -> None:
+        _check_list(self.groups, "groups", "the queues of each server, as in [[0, 1], [2]]")
         for g, group in enumerate(self.groups):
+            _check_list(group, f"groups[{g}]", "the queues that share a server, as in [0, 1]")
             if len(group) == 0:
                 raise ModelError(
                     f"groups[{g}] is empty, expected at least one queue for its server"
@@ -241,6 +245,11 @@ def queue_network(
     if missing:
         raise ModelError(f"{missing[0]} is missing: give arrivals, services, routes and groups")
     return QueueNetwork(**given).model(**options)  # type: ignore[arg-type]
+
+
+def _check_list(value: Any, name: str, content: str) -> None:
+    if isinstance(value, str) or np.ndim(np.asarray(value, dtype=object)) == 0:
+        raise ModelError(f"{name} is {value!r}, expected a list: {content}")
 
 
 def _initial(initial: Any, n_queues: int, decay: float) -> Any:

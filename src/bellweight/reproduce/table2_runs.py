@@ -58,7 +58,7 @@ class Table2Settings(Settings):
     """
 
     episodes: int = 80_000
-    states: tuple[int, ...] = (5_000, 20_000)
+    states: tuple[int, ...] = (5_000, 60_000)
     samples: int = 5
     occupancy_episodes: int = 4_000
     choice_episodes: int = 4_000
