@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from itertools import product
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,8 +48,8 @@ def test_the_kernel_has_the_objective_of_the_solver_on_every_state(size: str) ->
     model = bw.problems.scheduling(size)
     assert model.kernels is not None
     assert model.preference is not None
-    states = random_states(model, 1_300, seed=1)
-    for price in prices_of(model, seed=2):
+    for seed, price in enumerate(prices_of(model, seed=2)):
+        states = random_states(model, 1_300, seed)
         act = model.kernels.greedy_action(price, model.preference)
         assert act is not None
         actions = act(states)
@@ -329,6 +330,15 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
         for jobs in (1, 2)
     }
     assert costs[1] == costs[2]
+
+
+def test_processes_give_the_same_numbers_as_threads() -> None:
+    model = bw.problems.scheduling("tiny")
+    policy = bw.Greedy(basis=bw.Affine(), coef=np.arange(5.0), model=model)
+    here = bw.evaluate(model, policy, episodes=2_100, horizon=30)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        there = bw.evaluate(model, policy, episodes=2_100, horizon=30)
+    assert here == there
 
 
 def test_the_softmax_follows_the_dual_where_it_has_mass() -> None:

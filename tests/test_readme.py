@@ -1,4 +1,4 @@
-"""Every Python block of the README runs as it stands."""
+"""Every Python block of the README and of the guides runs as it stands."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+GUIDES = sorted((ROOT / "docs").glob("*.md"))
 
 
-def python_blocks() -> list[str]:
-    """The text of all ```python blocks."""
-    text = README.read_text(encoding="utf-8") if README.exists() else ""
-    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+def python_blocks(*pages: Path) -> list[str]:
+    """The text of all ```python blocks of some pages."""
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    blocks = [
+        re.findall(r"^```python\n(.*?)^```$", t, flags=re.DOTALL | re.MULTILINE) for t in texts
+    ]
+    return [block for page in blocks for block in page]
 
 
 def test_the_readme_has_a_python_example() -> None:
     assert README.exists(), "README.md is missing"
-    blocks = python_blocks()
+    blocks = python_blocks(README)
     assert blocks, "README.md has no ```python block: its examples are run as tests"
     assert any("bw.solve(" in block for block in blocks)
 
 
-@pytest.mark.parametrize("number", range(len(python_blocks())))
+@pytest.mark.parametrize("number", range(len(python_blocks(README, *GUIDES))))
 def test_blocks_run_on_their_own(number: int, tmp_path: Path) -> None:
     script = tmp_path / f"block_{number + 1}.py"
-    script.write_text(python_blocks()[number], encoding="utf-8")
+    script.write_text(python_blocks(README, *GUIDES)[number], encoding="utf-8")
     run = subprocess.run(
         [sys.executable, "-W", "error", script.name],
         cwd=tmp_path,
