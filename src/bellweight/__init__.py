@@ -6,6 +6,7 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 
 from bellweight import exact, problems, testing
 from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
+from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.models import (
     EventModel,
@@ -48,6 +49,8 @@ from bellweight.status import (
     Status,
     WorkerError,
 )
+from bellweight.theory import PiaBounds, pia_bounds
+from bellweight.verification import Verification, verify
 from bellweight.weights import (
     DIA,
     PIA,
@@ -72,6 +75,7 @@ __all__ = [
     "BasisError",
     "BellweightError",
     "BellweightWarning",
+    "Certificate",
     "Comparison",
     "Custom",
     "Difference",
@@ -96,6 +100,7 @@ __all__ = [
     "Method",
     "ModelError",
     "Phase",
+    "PiaBounds",
     "Policy",
     "PolicyError",
     "Polynomial",
@@ -112,16 +117,20 @@ __all__ = [
     "Table",
     "TabularModel",
     "Uniform",
+    "Verification",
     "WorkerError",
     "certain",
+    "certify",
     "compare",
     "compare_ties",
     "evaluate",
     "exact",
+    "pia_bounds",
     "poisson",
     "problems",
     "sample_states",
     "solve",
     "testing",
     "uniform",
+    "verify",
 ]

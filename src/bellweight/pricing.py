@@ -116,7 +116,7 @@ class LinearRows(RowSource):
                 model.row_lower,
                 model.row_upper,
                 lower,
-                _implied_upper(rows.toarray(), model.row_lower, model.row_upper, lower, upper),
+                implied_upper(rows.toarray(), model.row_lower, model.row_upper, lower, upper),
                 np.concatenate([model.integer_states, model.integer_actions]),
             )
         return self._program
@@ -135,6 +135,11 @@ class LinearRows(RowSource):
         rng = np.random.default_rng(0)
         n = _REFERENCE_POINTS * self.n_basis
         low, high = self.box
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise ArgumentError(
+                "the box of PricedRows is not finite: solve over a finite one; an endless one is "
+                "for largest_violation"
+            )
         points = low + rng.random((n, self.model.dimension)) * (high - low)
         features = np.column_stack([np.ones(n), points]) / np.sqrt(n)
         return conditioning.triangle([features], self.n_basis)
@@ -269,13 +274,14 @@ class LinearRows(RowSource):
             ("upper", self.settings.upper, model.state_upper),
         ):
             value = usual if given is None else np.broadcast_to(given, (model.dimension,))
-            edges.append(checks.float_array(value, name, (model.dimension,), ArgumentError))
-        if (edges[0] > edges[1]).any():
+            box = checks.float_array(value, name, (model.dimension,), ArgumentError, finite=False)
+            edges.append(box)
+        if not (edges[0] <= edges[1]).all():
             raise ArgumentError("the box of PricedRows is empty: expected lower <= upper")
         return edges[0], edges[1]
 
 
-def _implied_upper(
+def implied_upper(
     rows: FloatArray,
     row_lower: FloatArray,
     row_upper: FloatArray,

@@ -269,11 +269,66 @@ def evaluate(
 
 
 @app.command(epilog=_EPILOG)
+def certify(
+    context: typer.Context,
+    result: Annotated[Path, typer.Argument(metavar="RESULT.npz", help="A saved result.")],
+    model: Annotated[str, typer.Option(help="The model it was solved for, as in solve.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the certificate there.")
+    ] = None,
+    episodes: Annotated[
+        int, typer.Option(min=2, help="Where states cannot be listed: how many to simulate.")
+    ] = 10_000,
+    option: Options = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="One the run did not use.")] = None,
+    jobs: Jobs = None,
+) -> int:
+    """Say how far from optimal a saved result's policy can be, and what is proven."""
+    check_writable(out)
+    for read in (result, parse.source_file(model)):
+        check_kept(read, out)
+    from bellweight.certificate import certify as certified
+    from bellweight.solve import Result
+
+    with Progress("preparing the model", context.obj) as progress:
+        built = parse.model(model, parse.options(option or []))
+        saved = Result.load(result, model=built)
+        progress.tell("computing the certificate")
+        found = certified(built, saved, episodes=episodes, seed=seed, jobs=jobs)
+    if out is not None:
+        found.save(out)
+    say(console(None), str(found))
+    return exits.DONE
+
+
+@app.command(epilog=_EPILOG)
+def verify(
+    context: typer.Context,
+    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE.json")],
+    model: Annotated[str, typer.Option(help="The model that it is about, as in solve.")],
+    option: Options = None,
+    json: JsonFile = None,
+) -> int:
+    """Compute a certificate again from the model, by other means, and say pass or fail."""
+    check_writable(json)
+    for read in (certificate, parse.source_file(model)):
+        check_kept(read, json)
+    from bellweight.report.document import plain
+    from bellweight.verification import verify as verified
+
+    with Progress("computing the certificate again", context.obj):
+        found = verified(certificate, parse.model(model, parse.options(option or [])))
+    say(console(json), str(found))
+    write_document(json, {"passed": found.passed, **plain(found)})
+    return exits.DONE if found.passed else exits.NOT_VERIFIED
+
+
+@app.command(epilog=_EPILOG)
 def reproduce(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="Of the paper: table1, table2, figure-convergence."),
+        typer.Argument(metavar="NAME", help="Of the paper: table1 to table4, figure-convergence."),
     ],
     episodes: Annotated[
         int | None, typer.Option(min=2, help="Per policy (table2: and sample), or per estimate.")
@@ -282,7 +337,7 @@ def reproduce(
         bool, typer.Option("--exact", help="table1: exact values only, no simulation.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="table2, figures: a small version of it.")
+        bool, typer.Option("--quick", help="table2 to 4, figures: a small version of it.")
     ] = False,
     samples: Annotated[
         int | None, typer.Option(min=1, help="table2: samples of states; 5 by default.")

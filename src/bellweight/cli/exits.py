@@ -9,6 +9,7 @@ BAD_INPUT = 1
 WRONG_USAGE = 2
 NOT_CONVERGED = 3
 SOLVER_ERROR = 4
+NOT_VERIFIED = 5
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -17,6 +18,7 @@ MEANINGS = {
     WRONG_USAGE: "wrong usage",
     NOT_CONVERGED: "ended without converging, result still printed and saved",
     SOLVER_ERROR: "program unbounded, infeasible or not solved",
+    NOT_VERIFIED: "the certificate does not hold",
     INTERRUPTED: "interrupted.",
 }
 

@@ -1,0 +1,370 @@
+"""How far from optimal can a policy be? Certificates, and what is proven about them.
+
+With feasible coefficients r, J' = Phi r lies below the optimal values, and the Bellman residual
+s(x, a) = cost(x, a) + discount E[J'(next)] - J'(x) is not negative. For any stationary policy pi,
+
+    0 <= initial' (J^pi - J*) <= occupancy' s^pi / (1 - discount) = initial' (J^pi - J')
+
+(thm. residual_certificate): `bound`. For the greedy policy u of the coefficients, with weights c,
+the occupancy F(c) of the policy pi_c that the method generates from them, the mismatch
+R = ||F(c) - c||_1 and the disagreement D = sum_x F(c)(x) [1 - pi_c(u(x) | x)],
+
+    initial' (J^u - J*) <= (c' s^u + sup s^u [R + 2 discount D / (1 - discount)]) / (1 - discount)
+
+(cor. greedy_certificate): `greedy_bound`, with its terms. Coefficients that violate a row by at
+most v are repaired first: the constant goes down by v / (1 - discount), and v is known where every
+row is known. That is so on tabular models (`exact`), on linear models whose reachable states are
+priced (`estimated`: the policy's cost is simulated, and the bound holds with the stated one-sided
+confidence), and not where rows are a sample (`unproven`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from bellweight import checks, files
+from bellweight.certificate_policy import describe_basis, describe_policy
+from bellweight.checks import FloatArray
+from bellweight.evaluate import evaluate
+from bellweight.exact import policy_value
+from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.occupancy import exact_occupancy
+from bellweight.policy import Greedy, Model, Policy, checked_probabilities
+from bellweight.pricing import PricedRows
+from bellweight.reach import reachable_box
+from bellweight.rows import EventRows, TabularRows
+from bellweight.simulate import sample_states
+from bellweight.solve import Result
+from bellweight.status import ArgumentError, FileError, SolverError
+from bellweight.weights import Point, TabularBench
+
+FORMAT = 1
+TOLERANCE = 1e-8
+_FRESH = 5_000  # states on which the violation of sampled rows is looked for
+_RAY_LENGTHS = (10, 100, 1_000)
+_TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about a policy's loss; a term that is not available is None.
+
+    `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why
+    something is missing. `value` is the approximate initial value after repair, a lower bound on
+    the optimal cost unless unproven, and `cost` the policy's cost (its upper confidence limit when
+    estimated): the optimal cost lies in between. `violation` is what was repaired; `evidence` holds
+    violations found where rows are a sample, which are no bound. `record` is what a verifier needs.
+    """
+
+    bound: float | None
+    greedy_bound: float | None
+    weighted_residual: float | None
+    residual_sup: float | None
+    mismatch: float | None
+    disagreement: float | None
+    kind: str
+    reason: str
+    value: float
+    cost: float
+    violation: float | None
+    confidence: float | None = None
+    evidence: dict[str, float] = field(default_factory=dict)
+    model_name: str = ""
+    model_digest: str = ""
+    tolerance: float = TOLERANCE
+    seed: int = 0
+    episodes: int | None = None
+    horizon: int | None = None
+    record: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def relative(self) -> float | None:
+        """The bound as a share of the policy's cost."""
+        return None if self.bound is None or self.cost == 0.0 else self.bound / abs(self.cost)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate as JSON, whole or not at all."""
+        files.write_json(path, {"bellweight_certificate": FORMAT, **asdict(self)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a certificate written by `save`; nothing in it is trusted: see `verify`."""
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise FileError(f"cannot read {path}: {problem.strerror}") from None
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or document.pop("bellweight_certificate", None) != FORMAT:
+            raise FileError(f"{path} is not a certificate that this version reads: make it again")
+        try:
+            return cls(**document)
+        except TypeError as problem:
+            raise FileError(f"{path} is damaged ({problem}): make the certificate again") from None
+
+    def __str__(self) -> str:
+        lines = [f"certificate  {self.kind}" + (f": {self.reason}" if self.reason else "")]
+        if self.bound is not None:
+            share = "" if self.relative is None else f" ({100.0 * self.relative:.3g} % of the cost)"
+            sure = "" if self.confidence is None else f", {100.0 * self.confidence:g} % confidence"
+            lines.append(f"loss         at most {self.bound:,.6g}{share}{sure}")
+            lines.append(f"optimum      between {self.value:,.6g} and {self.cost:,.6g}")
+        if self.greedy_bound is not None:
+            lines.append(
+                f"corollary    at most {self.greedy_bound:,.6g}: weighted residual "
+                f"{self.weighted_residual:.4g}, largest residual {self.residual_sup:.4g}, mismatch "
+                f"{self.mismatch:.4g}, disagreement {self.disagreement:.4g}"
+            )
+        lines += [f"evidence     violation {v:.4g} {where}" for where, v in self.evidence.items()]
+        return "\n".join(lines)
+
+
+def certify(
+    model: Model,
+    result: Result,
+    policy: Policy | None = None,
+    *,
+    episodes: int = 10_000,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    jobs: int | None = None,
+) -> Certificate:
+    """Return what is proven about the loss of a policy, by default the result's own.
+
+    Tabular models need no simulation. Elsewhere the cost comes from `episodes`, with streams that
+    the run did not use unless `seed` says otherwise.
+    """
+    if not isinstance(result, Result):
+        raise ArgumentError(f"result is {type(result).__name__}, expected what solve returned")
+    if result.model_digest != model.digest:
+        raise ArgumentError("the result belongs to another model: pass the model it came from")
+    if isinstance(model, TabularModel):
+        return _exact(model, result, policy)
+    checks.positive(confidence, "confidence", below=1.0)
+    run = _Estimate(
+        policy or result.policy,
+        episodes,
+        confidence,
+        result.seed + 1 if seed is None else seed,
+        jobs,
+    )
+    if isinstance(model, LinearModel):
+        return run.linear(model, result)
+    return run.events(model, result)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Repaired values (S,), Bellman residuals of all pairs (N,), and the violation repaired."""
+
+    values: FloatArray
+    pairs: FloatArray
+    violation: float
+
+
+def residuals(model: TabularModel, values: FloatArray) -> Residuals:
+    """Shift values down until no Bellman row is violated."""
+    slack = model.cost + model.discount * (model.transition @ values) - values[model.pair_state]
+    violation = max(0.0, -float(slack.min()))
+    return Residuals(values - violation / (1.0 - model.discount), slack + violation, violation)
+
+
+def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certificate:
+    rows = TabularRows(model, result.basis)
+    values = rows.values(result.coef)
+    if not np.isfinite(values).all():
+        raise ArgumentError("the approximate values are not finite: no bound follows from them")
+    found = residuals(model, values)
+    judged = policy or result.policy
+    chances = checked_probabilities(model, judged)
+    loss = _by_state(model, chances * found.pairs)
+    occupancy = exact_occupancy(model, judged).weights
+    assert occupancy is not None
+    left = 1.0 - model.discount
+    certificate = Certificate(
+        bound=float(occupancy @ loss) / left,
+        greedy_bound=None,
+        weighted_residual=None,
+        residual_sup=None,
+        mismatch=None,
+        disagreement=None,
+        kind="exact",
+        reason="" if policy is None else "the corollary is about the result's own policy",
+        value=float(model.initial @ found.values),
+        cost=float(model.initial @ policy_value(model, judged)),
+        violation=found.violation,
+        model_name=model.name,
+        model_digest=model.digest,
+        record=_record(model, result, judged),
+    )
+    if policy is not None or result.weights is None:
+        return certificate
+    return _with_corollary(certificate, model, rows, result, found)
+
+
+def _with_corollary(
+    certificate: Certificate,
+    model: TabularModel,
+    rows: TabularRows,
+    result: Result,
+    found: Residuals,
+) -> Certificate:
+    weights = result.weights
+    assert weights is not None
+    greedy = checked_probabilities(model, result.policy)
+    loss = _by_state(model, greedy * found.pairs)
+    generated = generating_policy(rows, result)
+    occupancy = exact_occupancy(model, generated).weights
+    assert occupancy is not None
+    agreement = _by_state(model, greedy * checked_probabilities(model, generated))
+    weighted, largest = float(weights @ loss), float(loss.max())
+    mismatch = float(np.abs(occupancy - weights).sum())
+    disagreement = float(occupancy @ (1.0 - agreement))
+    left = 1.0 - model.discount
+    total = weighted + largest * (mismatch + 2.0 * model.discount * disagreement / left)
+    generator = describe_policy(model, generated)
+    return replace(
+        certificate,
+        greedy_bound=total / left,
+        weighted_residual=weighted,
+        residual_sup=largest,
+        mismatch=mismatch,
+        disagreement=max(0.0, disagreement),
+        record={**certificate.record, "weights": weights.tolist(), "generated": generator},
+    )
+
+
+def generating_policy(rows: TabularRows, result: Result) -> Policy:
+    """Return the policy whose occupancy the weights should match: the greedy one by default."""
+    if isinstance(result.method, files.Unstored):
+        raise ArgumentError(
+            f"the method {result.method.text} was not stored: certify the result before saving it"
+        )
+    bench = TabularBench(rows)
+    iterate = bench.iterate(Point(result.moments, result.weights))
+    generated = result.method.prepare(bench).generate(iterate)
+    return result.policy if generated is None else generated
+
+
+def _record(model: TabularModel, result: Result, policy: Policy) -> dict[str, Any]:
+    """Return what somebody else needs to compute the certificate again."""
+    return {
+        "basis": describe_basis(model, result.basis),
+        "names": list(result.names),
+        "coef": result.coef.tolist(),
+        "moments": result.moments.tolist(),
+        "method": repr(result.method),
+        "policy": describe_policy(model, policy),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimate:
+    """Certificates from simulated costs."""
+
+    policy: Policy
+    episodes: int
+    confidence: float
+    seed: int
+    jobs: int | None
+
+    def linear(self, model: LinearModel, result: Result) -> Certificate:
+        """Price over all states that can be reached, and simulate the cost."""
+        lower, upper = reachable_box(model)
+        rows = PricedRows(lower=lower, upper=upper, kernel=bool(np.isfinite(upper).all())).on(
+            model, result.basis
+        )
+        try:
+            violation = rows.largest_violation(result.coef)[0]
+        except SolverError as problem:
+            return self._unproven(model, result, f"pricing over all reachable states: {problem}")
+        if not np.isfinite(violation):
+            reason = "the violation grows without limit over the states that can be reached"
+            return self._unproven(model, result, reason)
+        cost, horizon, reason = self._upper_cost(model)
+        if reason:
+            return self._unproven(model, result, reason)
+        initial = float(result.coef[0] + model.initial_mean @ result.coef[1:])
+        value = initial - violation / (1.0 - model.discount)
+        return Certificate(
+            bound=cost - value, greedy_bound=None, weighted_residual=None, residual_sup=None,
+            mismatch=None, disagreement=0.0 if isinstance(self.policy, Greedy) else None,
+            kind="estimated",
+            reason="the cost is simulated; weights of single states are not known",
+            value=value, cost=cost, violation=violation, confidence=self.confidence,
+            model_name=model.name, model_digest=model.digest, seed=self.seed,
+            episodes=self.episodes, horizon=horizon, record=self._plain_record(result),
+        )  # fmt: skip
+
+    def events(self, model: EventModel, result: Result) -> Certificate:
+        """Say what is missing, and what violation was found on fresh states and along rays."""
+        reason = (
+            "rows are a sample, so the largest violation over all states is not known: what was "
+            "found on fresh states is evidence, not a bound"
+        )
+        found = self._unproven(model, result, reason)
+        fresh = sample_states(model, _FRESH, seed=self.seed, jobs=self.jobs)
+        directions = np.eye(model.dimension, dtype=np.int64)
+        rays = np.vstack([length * directions for length in _RAY_LENGTHS])
+        if model.upper is not None:
+            limit = np.where(model.upper < 0, np.iinfo(np.int64).max, model.upper)
+            rays = np.unique(np.minimum(rays, limit), axis=0)
+        evidence = {
+            "on fresh states": _violation(model, result, fresh),
+            "along rays": _violation(model, result, rays),
+        }
+        return replace(found, evidence=evidence)
+
+    def _upper_cost(self, model: LinearModel) -> tuple[float, int | None, str]:
+        """Return an upper confidence limit of the cost over all time, the horizon, or why not."""
+        first = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
+        if first.tail_bound is None:
+            return first.mean, None, f"the cost after the horizon is not known: {first.tail_reason}"
+        horizon = first.horizon
+        wanted = _TAIL_SHARE * max(abs(first.mean), 1e-300)
+        found = first
+        while found.tail_bound is not None and found.tail_bound > wanted:
+            longer = np.log(wanted / found.tail_bound) / np.log(model.discount)
+            horizon += int(np.ceil(longer)) + 1
+            found = evaluate(
+                model, self.policy, self.episodes, horizon=horizon, seed=self.seed, jobs=self.jobs
+            )
+        one_sided = found.half_width / 1.959964 * float(ndtri(self.confidence))
+        return found.mean + one_sided + (found.tail_bound or 0.0), horizon, ""
+
+    def _unproven(
+        self, model: EventModel | LinearModel, result: Result, reason: str
+    ) -> Certificate:
+        cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
+        return Certificate(
+            bound=None, greedy_bound=None, weighted_residual=None, residual_sup=None, mismatch=None,
+            disagreement=None, kind="unproven", reason=reason, value=result.objective,
+            cost=cost.mean, violation=None, model_name=model.name, model_digest=model.digest,
+            seed=self.seed, episodes=self.episodes, horizon=cost.horizon,
+            record=self._plain_record(result),
+        )  # fmt: skip
+
+    def _plain_record(self, result: Result) -> dict[str, Any]:
+        return {
+            "names": list(result.names),
+            "coef": result.coef.tolist(),
+            "moments": result.moments.tolist(),
+            "method": repr(result.method),
+            "policy": {"kind": "greedy" if isinstance(self.policy, Greedy) else "other"},
+        }
+
+
+def _violation(model: EventModel, result: Result, states: Any) -> float:
+    rows = EventRows(model, result.basis, model.check_states(states))
+    return rows.separate(result.coef, 0.0).violation
+
+
+def _by_state(model: TabularModel, values: FloatArray) -> FloatArray:
+    return np.add.reduceat(values, model.pair_start[:-1])
