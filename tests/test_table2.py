@@ -407,12 +407,12 @@ def test_a_whole_table_is_judged() -> None:
         return 12_900.0 + 10.0 * sample + wide.get(policy, 30.0 if policy in METHODS else 0.0)
 
     table = made_up(cost, Table2Settings(samples=4, episodes=100_000))
-    adaptive = summary(table, 20_000, "DIA (0.9)")
+    adaptive = summary(table, 60_000, "DIA (0.9)")
     assert adaptive.judgement.word == "better"
     assert "constraint sample" in adaptive.judgement.reason
     # PIA's samples lie closer together than the methods.
-    assert "no reason" in summary(table, 20_000, "PIA").judgement.reason
-    assert summary(table, 20_000, LAST_BUFFER).judgement.word == "below the paper's best"
+    assert "no reason" in summary(table, 60_000, "PIA").judgement.reason
+    assert summary(table, 60_000, LAST_BUFFER).judgement.word == "below the paper's best"
     notes = " ".join(table.tables()[0].notes)
     assert "interval of simulation clear of zero: PIA, DIA (0.9); " in notes
     assert "for samples in general too: PIA. Adaptive methods among the first: PIA, D" in notes

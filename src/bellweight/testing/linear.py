@@ -38,6 +38,7 @@ _SAME = 1e-12
 
 
 def check_linear(model: LinearModel) -> Report:
+    """Check a linear model: actions everywhere, the noise's mean, kernels, its file."""
     # Building it again repeats the validation: arrays may have been changed since.
     replace(model)
     sample = LinearSample(model)
@@ -391,6 +392,7 @@ def _box_notes(model: LinearModel, paths: FloatArray) -> list[str]:
 
 
 def check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Report:
+    """Check a policy on a linear model: shapes, admissible actions, the same on the same streams."""
     sample, chooser = LinearSample(model), policy.chooser(model)
     states = sample.states
     if isinstance(policy, DualSoftmax):
