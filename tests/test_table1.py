@@ -44,6 +44,19 @@ def test_every_row_and_column_is_there(table: Table1) -> None:
     assert table.complete
 
 
+def test_certificates_stand_beside_the_true_loss(table: Table1) -> None:
+    for part in table.parts:
+        assert part["Optimal"].certificate is None
+        for row in part.rows[1:]:
+            assert row.certificate is not None
+            assert row.certificate.bound is not None
+            assert row.certificate.greedy_bound is not None
+            scale = 1e-9 * abs(row.exact)
+            assert -scale <= row.loss <= row.certificate.bound + scale
+            assert row.loss <= row.certificate.greedy_bound + scale
+    assert part["PIA"].certificate.mismatch == pytest.approx(0.0, abs=1e-8)  # type: ignore[union-attr]
+
+
 def test_the_settings_are_the_papers() -> None:
     # Every decay from 0.98 on gives the same policy, so the costs alone would not tell.
     methods = table1.methods(100)

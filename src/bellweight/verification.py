@@ -22,7 +22,7 @@ from bellweight.models import LinearModel, TabularModel
 from bellweight.policy import Greedy, Model
 from bellweight.pricing import PricedRows
 from bellweight.reach import reachable_box
-from bellweight.status import BellweightError
+from bellweight.status import BellweightError, FileError
 
 _SWEEPS = 200_000
 
@@ -119,7 +119,7 @@ def _tabular(certificate: Certificate, model: TabularModel) -> dict[str, Any]:
     moments = _moments(model, record["basis"], weights, len(coef))
     stated = np.array(record["moments"], dtype=np.float64)
     if not np.allclose(moments, stated, rtol=1e-7, atol=1e-9 * np.abs(stated).max()):
-        raise ValueError("the moments are not those of the weights")
+        raise FileError("the moments are not those of the weights")
     generated = _chances(model, record["generated"])
     occupancy = _occupancy(model, generated)
     mismatch = float(np.abs(occupancy - weights).sum())
@@ -168,7 +168,7 @@ def _chances(model: TabularModel, policy: dict[str, Any]) -> FloatArray:
     else:
         chances = _softmax(model, policy)
     if chances.min() < 0.0 or np.abs(_per_state(model, chances) - 1.0).max() > 1e-8:
-        raise ValueError("the policy is not a distribution over admissible actions in every state")
+        raise FileError("the policy is not a distribution over admissible actions in every state")
     return chances
 
 
@@ -231,7 +231,7 @@ def _linear(certificate: Certificate, model: LinearModel) -> dict[str, Any]:
     violation = rows.largest_violation(coef)[0]
     value = float(coef[0] + model.initial_mean @ coef[1:]) - violation / (1.0 - model.discount)
     if certificate.record["policy"]["kind"] != "greedy":
-        raise ValueError("the policy is not described, so its cost cannot be simulated again")
+        raise FileError("the policy is not described, so its cost cannot be simulated again")
     policy = Greedy(basis=Affine(), coef=coef, model=model)
     again = evaluate(
         model, policy, certificate.episodes, horizon=certificate.horizon, seed=certificate.seed

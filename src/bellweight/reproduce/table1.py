@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bellweight import exact
 from bellweight.basis import Polynomial
+from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
 from bellweight.policy import Policy, Table, checked_probabilities
@@ -29,7 +30,7 @@ from bellweight.reproduce import table1_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE1, TABLE1_EPISODES, TABLE1_HORIZON, Printed
 from bellweight.reproduce.verdicts import Verdict
-from bellweight.solve import solve
+from bellweight.solve import Result, solve
 from bellweight.status import ArgumentError, Status
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Method, Stop
 
@@ -48,8 +49,9 @@ CONSTANT_RATE = 0.6
 class Row:
     """One policy under one initial distribution.
 
-    `exact` is its cost over the horizon, `tail` the cost that the horizon leaves out; `iterations`
-    and `status` are None for the optimal policy, which no method chose.
+    `exact` is its cost over the horizon, `tail` the cost that the horizon leaves out, `loss` what
+    it costs more than the optimum over all time. `iterations`, `status` and `certificate` are None
+    for the optimal policy, which no method chose.
     """
 
     policy: str
@@ -61,6 +63,8 @@ class Row:
     status: Status | None
     seconds: float
     verdict: Verdict
+    loss: float
+    certificate: Certificate | None
 
 
 @dataclass(frozen=True)
@@ -163,8 +167,7 @@ class _Found:
 
     name: str
     policy: Policy
-    iterations: int | None
-    status: Status | None
+    result: Result | None
     seconds: float
 
 
@@ -173,21 +176,23 @@ def _part(initial: str, settings: Settings, tell: Tell, finished: int) -> Part:
     n_rows = len(TABLE1[initial])
     known: dict[bytes, Evaluation] = {}
     constant = _cost(model, _constant_policy(model, CONSTANT_RATE), TABLE1_HORIZON)
-    rows = []
+    rows: list[Row] = []
+    best = None
     for count, found in enumerate(_policies(model)):
         share = (finished + count / n_rows) / len(TITLES)
         tell(f"{TITLES[initial]}, {found.name}", share)
-        rows.append(_row(model, initial, found, constant, settings, known))
+        best = _cost(model, found.policy) if best is None else best
+        rows.append(_row(model, initial, found, constant, best, settings, known))
     return Part(initial, tuple(rows), constant)
 
 
 def _policies(model: TabularModel) -> Iterator[_Found]:
     began = time.perf_counter()
     best = exact.optimal(model)
-    yield _Found("Optimal", best.policy, None, None, time.perf_counter() - began)
+    yield _Found("Optimal", best.policy, None, time.perf_counter() - began)
     for name, method in methods(model.n_states).items():
         result = solve(model, Polynomial(3), method, stop=Stop(tol=1e-8))
-        yield _Found(name, result.policy, len(result.history), result.status, result.seconds)
+        yield _Found(name, result.policy, result, result.seconds)
 
 
 def _row(
@@ -195,21 +200,26 @@ def _row(
     initial: str,
     found: _Found,
     constant: float,
+    best: float,
     settings: Settings,
     known: dict[bytes, Evaluation],
 ) -> Row:
-    cost = _cost(model, found.policy, TABLE1_HORIZON)
+    cost, whole = _cost(model, found.policy, TABLE1_HORIZON), _cost(model, found.policy)
     printed = TABLE1[initial][found.name]
+    result = found.result
     return Row(
         policy=found.name,
         exact=cost,
-        tail=abs(_cost(model, found.policy) - cost),
+        tail=abs(whole - cost),
         simulated=_simulated(model, found.policy, settings, known),
         paper=printed,
-        iterations=found.iterations,
-        status=found.status,
+        iterations=None if result is None else len(result.history),
+        status=None if result is None else result.status,
         seconds=found.seconds,
         verdict=verdicts.table1(initial, found.name, cost, printed, constant),
+        loss=max(0.0, whole - best),
+        # The record of a certificate holds arrays over all states, which no table needs.
+        certificate=None if result is None else replace(certify(model, result), record={}),
     )
 
 

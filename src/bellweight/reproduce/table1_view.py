@@ -30,6 +30,8 @@ _COLUMNS = (
     Column("simulated", "simulated", _interval),
     Column("paper", "paper", _interval),
     Column("tail", "tail", lambda value: f"{value:,.3g}" if value < 100 else f"{value:,.0f}"),
+    Column("loss", "loss", lambda value: f"{value:,.3g}" if value < 1_000 else f"{value:,.0f}"),
+    Column("bound", "loss at most", lambda v: f"{v:,.3g}" if v < 1_000 else f"{v:,.0f}"),
     Column("ended", "iterations"),
     Column("verdict", "verdict", right=False),
 )
@@ -68,6 +70,10 @@ def notes(part: Part) -> tuple[str, ...]:
     found.append(
         f"Tail: the cost after step {TABLE1_HORIZON}, which these numbers leave out; at most "
         f"{max(row.tail for row in part.rows):,.4g}."
+    )
+    found.append(
+        "Loss: what the policy costs more than the optimum over all time. Loss at most: what its "
+        "certificate proves without knowing the optimum."
     )
     simulated = [row for row in part.rows if row.simulated is not None]
     if simulated:
@@ -126,6 +132,8 @@ def _shown_row(row: Row, reasons: list[str]) -> dict[str, Any]:
         "simulated": row.simulated and (row.simulated.mean, row.simulated.half_width),
         "paper": (row.paper.mean, row.paper.half_width),
         "tail": row.tail,
+        "loss": row.loss,
+        "bound": row.certificate and row.certificate.bound,
         "ended": _ended(row),
         "verdict": verdict.word + mark,
     }
@@ -147,6 +155,9 @@ def _long_row(part: Part, row: Row) -> dict[str, Any]:
         "paper_half_width": row.paper.half_width,
         "difference": row.verdict.difference,
         "relative": row.verdict.relative,
+        "loss": row.loss,
+        "bound": row.certificate and row.certificate.bound,
+        "greedy_bound": row.certificate and row.certificate.greedy_bound,
         "iterations": row.iterations,
         "status": row.status and row.status.name,
         "seconds": row.seconds,

@@ -392,7 +392,7 @@ def _box_notes(model: LinearModel, paths: FloatArray) -> list[str]:
 
 
 def check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Report:
-    """Check a policy on a linear model: shapes, admissible actions, the same on the same streams."""
+    """Check a policy on a linear model: shapes, admissible actions, repeatability."""
     sample, chooser = LinearSample(model), policy.chooser(model)
     states = sample.states
     if isinstance(policy, DualSoftmax):
