@@ -46,6 +46,7 @@ ORDER = [
     "certificate",
     "contraction",
     "solve",
+    "probe",
     "problems",
     "report",
     "reproduce",

@@ -33,6 +33,7 @@ from bellweight.policy import (
     Uniform,
 )
 from bellweight.pricing import PricedRows
+from bellweight.probe import Probe, weights_matter
 from bellweight.rows import AllRows, SampledRows
 from bellweight.simulate import sample_states
 from bellweight.solve import Phase, Result, solve
@@ -100,6 +101,7 @@ __all__ = [
     "PolicyError",
     "Polynomial",
     "PricedRows",
+    "Probe",
     "Result",
     "Rule",
     "Sampled",
@@ -124,4 +126,5 @@ __all__ = [
     "solve",
     "testing",
     "uniform",
+    "weights_matter",
 ]
