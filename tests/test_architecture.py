@@ -49,6 +49,7 @@ ORDER = [
     "probe",
     "problems",
     "report",
+    "sensitivity",
     "reproduce",
     "testing",
     "cli",

@@ -35,6 +35,7 @@ from bellweight.policy import (
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
 from bellweight.rows import AllRows, SampledRows
+from bellweight.sensitivity import Sensitivity, Setting, sensitivity
 from bellweight.simulate import sample_states
 from bellweight.solve import Phase, Result, solve
 from bellweight.status import (
@@ -106,6 +107,8 @@ __all__ = [
     "Rule",
     "Sampled",
     "SampledRows",
+    "Sensitivity",
+    "Setting",
     "Simulation",
     "SolverError",
     "Status",
@@ -123,6 +126,7 @@ __all__ = [
     "poisson",
     "problems",
     "sample_states",
+    "sensitivity",
     "solve",
     "testing",
     "uniform",
