@@ -34,7 +34,9 @@ from bellweight.policy import (
     Uniform,
 )
 from bellweight.pricing import PricedRows
+from bellweight.probe import Probe, weights_matter
 from bellweight.rows import AllRows, SampledRows
+from bellweight.sensitivity import Sensitivity, Setting, sensitivity
 from bellweight.simulate import sample_states
 from bellweight.solve import Phase, Result, solve
 from bellweight.status import (
@@ -105,10 +107,13 @@ __all__ = [
     "PolicyError",
     "Polynomial",
     "PricedRows",
+    "Probe",
     "Result",
     "Rule",
     "Sampled",
     "SampledRows",
+    "Sensitivity",
+    "Setting",
     "Simulation",
     "SolverError",
     "Status",
@@ -129,8 +134,10 @@ __all__ = [
     "poisson",
     "problems",
     "sample_states",
+    "sensitivity",
     "solve",
     "testing",
     "uniform",
     "verify",
+    "weights_matter",
 ]

@@ -344,7 +344,9 @@ class _Attempt:
             if distance <= _REACHED:
                 return turn > 0
             coef = program.coordinates.coef(direction)
-            found = program.rows.separate(coef, unit=0.0, homogeneous=True)
+            # A scale, or rows that the direction misses by rounding alone hide the violated ones.
+            unit = (1.0 - program.rows.discount) * distance
+            found = program.rows.separate(coef, unit, homogeneous=True)
             self.passes += 1
             fresh = self._violated(direction, found.close, homogeneous=True)
             fresh = fresh[~program.contains(fresh)]

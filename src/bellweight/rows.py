@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import null_space
 
 from bellweight import conditioning, tolerances
 from bellweight.basis import Basis, Indicator
@@ -29,6 +30,8 @@ _BLOCK_PAIRS = 1 << 16
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
+_WHOLE_PER_FUNCTION = 100  # and so are programs with up to this many rows to a basis function
+_MOST_ADDITIONS = 50  # rounds of adding states to the first ones; two are the rule
 MOST_CLOSE = 8  # times the number taken per block
 NEAR = 1e-9  # rows this close to tight are looked at again with full precision
 
@@ -185,17 +188,45 @@ class BellmanRows(RowSource):
         return picks.answer()
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
-        if self.n_pairs <= _WHOLE_PAIRS or self._sparse:
+        whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
+        if self.n_pairs <= whole or self._sparse:
             return np.arange(self.n_pairs)
         n, share = len(self._points), min(64, 2 * self._n_basis + 16)
         chosen = [np.linspace(0, n - 1, share).astype(np.int64)]
         if weights is not None:
             quantiles = np.linspace(0.0, 1.0, share, endpoint=False) + 0.5 / share
             chosen.append(np.minimum(np.searchsorted(np.cumsum(weights), quantiles), n - 1))
-        states = np.unique(np.concatenate(chosen))
+        states = self._telling(np.unique(np.concatenate(chosen)))
         starts, counts = self.pair_start[states], np.diff(self.pair_start)[states]
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.asarray(np.repeat(starts, counts) + offsets, dtype=np.int64)
+
+    def _telling(self, states: IntArray) -> IntArray:
+        """Add states until they tell apart all functions that any states tell apart.
+
+        Evenly spaced states of a grid may all lie in a few of its hyperplanes.
+        """
+        seen = np.asarray(self.features(states))
+        if len(conditioning.independent_columns(seen)) == self._n_basis:
+            return states
+        factor = self.triangle(None)
+        frame = conditioning.orthonormal(factor, conditioning.independent_columns(factor))
+        for _ in range(_MOST_ADDITIONS):
+            unseen = null_space(frame.rows(np.asarray(self.features(states))), rcond=1e-9)
+            if unseen.shape[1] == 0:
+                break
+            states = np.union1d(states, self._farthest(frame.coef(unseen)))
+        return states
+
+    def _farthest(self, directions: FloatArray) -> IntArray:
+        """Return for each column of coefficients (K, m) the state where its value is largest."""
+        best, place = np.full(directions.shape[1], -1.0), np.zeros(directions.shape[1], np.int64)
+        for states, block in self._feature_blocks():
+            size = np.abs(np.asarray(block @ directions))
+            higher = size.max(axis=0) > best
+            place[higher] = states.start + size.argmax(axis=0)[higher]
+            best = np.maximum(best, size.max(axis=0))
+        return place
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
         def weighted() -> Iterator[FloatArray]:

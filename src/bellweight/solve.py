@@ -173,7 +173,8 @@ def solve(
     event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
     `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
     """
-    _check_arguments(model, basis, method)
+    if not isinstance(method, Method):
+        raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
     if regularisation != 0.0:
@@ -183,7 +184,7 @@ def solve(
         )
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
-    bench = _bench(model, basis, rows, simulation or Simulation(), seed, jobs)
+    bench = bench_of(model, basis, rows, simulation, seed, jobs)
     earlier = _earlier(resume, model, method, bench)
     limits = stop or Stop()
     outcome = select_weights(
@@ -265,25 +266,22 @@ def _share(gap: float, cost: float) -> str:
     return f"{100.0 * gap / abs(cost):.3g} %" if cost else "cost is zero"
 
 
-def _check_arguments(model: Any, basis: Any, method: Any) -> None:
+def bench_of(
+    model: Model,
+    basis: Basis,
+    rows: Rows | None = None,
+    simulation: Simulation | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Bench:
+    """Return what several runs on one model and basis can share: rows and one warm program."""
     if not isinstance(model, TabularModel | EventModel | LinearModel):
         raise ModelError(
             f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel"
         )
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
-    if not isinstance(method, Method):
-        raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
-
-
-def _bench(
-    model: Model,
-    basis: Basis,
-    rows: Rows | None,
-    simulation: Simulation,
-    seed: int,
-    jobs: int | None,
-) -> Bench:
+    simulation = simulation or Simulation()
     if isinstance(model, TabularModel):
         if rows is not None and not isinstance(rows, AllRows):
             raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")

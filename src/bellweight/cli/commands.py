@@ -328,16 +328,16 @@ def reproduce(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="Of the paper: table1 to table4, figure-convergence."),
+        typer.Argument(metavar="NAME", help="Of the paper: table1 to table5, figure-convergence."),
     ],
     episodes: Annotated[
         int | None, typer.Option(min=2, help="Per policy (table2: and sample), or per estimate.")
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="table1: exact values only, no simulation.")
+        bool, typer.Option("--exact", help="table1, table5: exact values only, no simulation.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="table2 to 4, figures: a small version of it.")
+        bool, typer.Option("--quick", help="All but table1: a small version of it.")
     ] = False,
     samples: Annotated[
         int | None, typer.Option(min=1, help="table2: samples of states; 5 by default.")

@@ -7,9 +7,11 @@ by marker and dash as well, for print without colour.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -22,6 +24,12 @@ _STYLES = (
 _SIZE = (6.4, 4.2)
 _DPI = 200
 _MOST_TICKS = 8
+_CELL = (0.62, 0.42)  # inches of a heat map's cell
+_MAPS = (
+    ("cost", "cost of the greedy policy", False),
+    ("mismatch", "mismatch $R(c)$ at the end", True),
+    ("greedy_mismatch", "weights to greedy occupancy", False),
+)
 
 
 def convergence_figure(
@@ -100,3 +108,78 @@ def _label_zero(axes: Axes, floor: float) -> None:
     shown = decades[step - 1 :: step]
     axes.set_yticks([floor, *(10.0**shown)], ["exactly 0", *(f"$10^{{{int(d)}}}$" for d in shown)])
     axes.minorticks_off()
+
+
+class Grid(Protocol):
+    """Numbers over temperatures, smoothing masses and step sizes, as `Sensitivity` holds them."""
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """The columns of a heat map."""
+
+    @property
+    def smoothing_masses(self) -> tuple[float, ...]:
+        """The rows of a heat map."""
+
+    @property
+    def step_sizes(self) -> tuple[float, ...]:
+        """One row of heat maps for each."""
+
+    def grid(self, name: str, step_size: float | None = None) -> np.ndarray[Any, Any]:
+        """Return the numbers (masses, temperatures) of this name."""
+
+
+def sensitivity_figure(found: Grid, *, title: str = "") -> Figure:
+    """Draw costs and mismatches as heat maps, temperature across, one row for each step size.
+
+    All maps of one kind share their colours, and every cell holds its number.
+    """
+    n_steps, n_maps = len(found.step_sizes), len(_MAPS)
+    width = max(2.9, _CELL[0] * len(found.temperatures) + 1.4)
+    height = max(2.2, _CELL[1] * len(found.smoothing_masses) + 1.3)
+    figure = Figure(
+        figsize=(n_maps * width, n_steps * height + 0.3), dpi=_DPI, layout="constrained"
+    )
+    panels = figure.subplots(n_steps, n_maps, squeeze=False)
+    for column, (name, heading, is_log) in enumerate(_MAPS):
+        grids = [found.grid(name, step) for step in found.step_sizes]
+        norm = _shared_norm(np.array(grids), is_log)
+        for row, (step, values) in enumerate(zip(found.step_sizes, grids, strict=True)):
+            axes = panels[row, column]
+            image = axes.imshow(values, norm=norm, cmap="cividis", aspect="auto", origin="lower")
+            _write_cells(axes, values, norm, is_log)
+            _label_grid(axes, found)
+            axes.set_title(f"{heading}\nstep size {step:g}", fontsize="small", loc="left")
+            if np.ptp(grids) > 0.0:
+                figure.colorbar(image, ax=axes, shrink=0.9).ax.tick_params(labelsize=7)
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def _shared_norm(values: np.ndarray[Any, Any], is_log: bool) -> Normalize:
+    low, high = float(values.min()), float(values.max())
+    if is_log and high > 0.0:
+        low = float(values[values > 0.0].min())
+        return LogNorm(low, max(high, 10.0 * low), clip=True)
+    return Normalize(low, high if high > low else low + max(abs(low), 1.0))
+
+
+def _write_cells(axes: Axes, values: np.ndarray[Any, Any], norm: Normalize, is_log: bool) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        # Cividis runs from dark to light.
+        colour = "black" if float(norm(value)) > 0.55 else "white"
+        text = f"{value:.0e}" if is_log else _short(float(value))
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=6)
+
+
+def _short(value: float) -> str:
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1_000.0 else f"{value:.{2 if size >= 1.0 else 3}f}"
+
+
+def _label_grid(axes: Axes, found: Grid) -> None:
+    axes.set_xticks(range(len(found.temperatures)), [f"{t:g}" for t in found.temperatures])
+    axes.set_yticks(range(len(found.smoothing_masses)), [f"{m:g}" for m in found.smoothing_masses])
+    axes.tick_params(labelsize=7)
+    axes.set_xlabel("temperature", fontsize="small")
+    axes.set_ylabel("smoothing mass", fontsize="small")

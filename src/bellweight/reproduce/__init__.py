@@ -16,6 +16,7 @@ TITLES = {
     "table2": "the eight-dimensional network, over several constraint samples",
     "table3": "the small clinic, by column generation",
     "table4": "the large clinic, by column generation",
+    "table5": "the tiny clinic, polynomials of degree one to four",
     "figure-convergence": "successive differences of the moments on the network",
 }
 """What can be reproduced: the name is also that of the module, with underscores."""

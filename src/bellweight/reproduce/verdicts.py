@@ -158,3 +158,16 @@ def clinic(
             f"function, which ties decide and which costs {near[0]:,.0f} here",
         )
     return Judgement("differs", difference, "outside both intervals; no reason is known")
+
+
+def table5(cost: float, optimum: float, printed: Printed) -> Judgement:
+    """Return the verdict on a cost of Table 5; `cost` and `optimum` are exact."""
+    difference = printed.mean - cost
+    if abs(difference) <= printed.half_width:
+        return Judgement("matches", difference)
+    return Judgement(
+        "not reproduced",
+        difference,
+        "the paper's costs were not obtained under some forty readings of its text; what it does "
+        f"not say about the model is not known (the optimum here is {optimum:,.2f})",
+    )
