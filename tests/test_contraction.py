@@ -235,6 +235,20 @@ def test_the_local_jacobian_of_a_larger_model() -> None:
     assert np.isfinite(local.slope)
 
 
+@pytest.mark.parametrize("shape", [(40, 3), (12, 9), (25, 1)])
+def test_three_ways_to_a_diameter(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(shape[0]).normal(size=shape)
+    wanted = 0.5 * max(float(np.abs(a - b).sum()) for a in points for b in points)
+    half, states, exact = contraction._half_diameter(points)
+    assert exact
+    assert half == pytest.approx(wanted)
+    assert 0.5 * np.abs(points[states[0]] - points[states[1]]).sum() == pytest.approx(wanted)
+    monkeypatch.setattr(contraction, "_PAIRWISE", 1)
+    half, _, exact = contraction._half_diameter(points)
+    assert not exact
+    assert 0.5 * wanted <= half <= wanted * (1.0 + 1e-12)
+
+
 def one_step(bench: TabularBench, method: bw.DIA, weights: FloatArray) -> FloatArray:
     iterate = bench.iterate(bench.point_of(weights))
     occupancy = bench.occupancy(method.generate(iterate)).weights
@@ -410,11 +424,11 @@ def test_a_rule_that_mixes_states_has_no_constant() -> None:
     )
 
     def elsewhere(dual: bw.Support) -> bw.Policy:
-        first = float(dual.values[dual.states == 0].sum()) * 0.05
-        return bw.Table([[0.5, 0.5], [0.5, 0.5], [min(1.0, first), 1.0 - min(1.0, first)]])
+        # The policy of state 1, which never has dual mass here, follows that of state 0.
+        share = 0.05 * float(dual.values[dual.states == 0].sum())
+        return bw.Table([[0.5, 0.5], [share, 1.0 - share], [0.5, 0.5]])
 
-    seen = contraction.sampled_policy_lipschitz(elsewhere, model, bw.Polynomial(1), 20, 0)
-    assert seen > 0.0
+    assert contraction.sampled_policy_lipschitz(elsewhere, model, bw.Polynomial(1), 3, 0) == np.inf
 
 
 class Damped(bw.Iterative):

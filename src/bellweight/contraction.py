@@ -50,7 +50,7 @@ from bellweight.models import TabularModel
 from bellweight.moduli import CertifiedSettings, certified_settings, contracts, softmax_lipschitz
 from bellweight.policy import Policy, Support, checked_probabilities
 from bellweight.rows import AllRows, TabularRows
-from bellweight.status import ArgumentError, ModelError, Status
+from bellweight.status import ArgumentError, ModelError
 
 __all__ = [
     "CertifiedSettings",
@@ -73,6 +73,7 @@ _NEAR = 1e-9  # relative slack above which a row is clearly not tight
 _SURE = 1e-12  # relative slack below which a row counts as tight
 _PARALLEL = 1e-10  # a hyperplane contains a unit direction up to this
 _THIN = 1e-9
+_EXCLUDED = 1e-8  # the bound on a margin of zero carries the solver's tolerance
 _PAIRWISE = 1 << 31  # operations up to which a diameter is computed pair by pair
 _NEARBY = (1e-2, 1e-4)  # lengths of the steps between nearby weights
 
@@ -160,11 +161,12 @@ class _Enumeration:
         tight_sets = self._tight_sets()
         candidates = [found for near, sure in tight_sets for found in self._at(near, sure=sure)]
         for found in sorted(candidates, key=lambda candidate: -candidate.slope):
-            weights = self._weights(found)
-            if found.outside is None or weights is not None:
+            weights, excluded = self._weights(found)
+            if not excluded:
+                # A candidate that could be neither found nor excluded still bounds what may be.
                 return Piece(
                     found.slope,
-                    found.outside is not None,
+                    weights is not None,
                     weights,
                     found.states,
                     found.support,
@@ -188,8 +190,7 @@ class _Enumeration:
         for pattern in patterns:
             near = np.flatnonzero(np.frombuffer(pattern, dtype=bool))
             # All near rows together place the vertex better than any K of them.
-            placed = np.linalg.lstsq(self.rows[near], self.cost[near], rcond=None)[0]
-            slack = self._relative_slack(np.asarray(placed, dtype=np.float64)[None, :])[0]
+            slack = self._relative_slack(self._placed(near)[None, :])[0]
             together = np.flatnonzero(np.abs(slack) <= _NEAR)
             if (slack >= -_NEAR).all() and len(together) >= len(near):
                 sure = bool((np.abs(slack[together]) <= _SURE).all())
@@ -197,6 +198,14 @@ class _Enumeration:
             else:
                 found[near.tobytes()] = (near, False)
         return list(found.values())
+
+    def _placed(self, near: IntArray) -> FloatArray:
+        """Return the vertex (rank,) at which some rows meet, refined to full precision."""
+        rows, cost = self.rows[near], self.cost[near]
+        coef = np.zeros(self.rank)
+        for _ in range(3):
+            coef = coef + np.linalg.lstsq(rows, cost - rows @ coef, rcond=None)[0]
+        return coef
 
     def _relative_slack(self, coef: FloatArray) -> FloatArray:
         """Return slacks (n, N) of coefficients (n, rank), relative to the size of their terms."""
@@ -209,7 +218,7 @@ class _Enumeration:
         if len(tight) == self.rank:
             yield from self._candidate(tight, tight[:0])
         elif not sure:
-            yield from self._steepest_basis(tight)
+            yield from self._bases(tight)
         else:
             for positive in _supports(self.rows[tight]):
                 yield from self._candidate(tight[positive], tight[~positive])
@@ -230,38 +239,51 @@ class _Enumeration:
             slope, states = _half_diameter(inside.T)[:2]
             yield _Candidate(slope / share, states, support, inside, outside)
 
-    def _steepest_basis(self, tight: IntArray) -> Iterator[_Candidate]:
-        """Yield the steepest nonsingular basis among rows of which some may not be tight."""
-        share = 1.0 - self.model.discount
+    def _bases(self, tight: IntArray) -> Iterator[_Candidate]:
+        """Yield the nonsingular bases among rows of which some may not be tight.
+
+        None at a vertex that is not optimal for weights of any size, whichever rows are tight.
+        """
+        share, found, optimal = 1.0 - self.model.discount, [], False
         for subset in chain.from_iterable(_subsets(len(tight), self.rank)):
             basis = self.rows[tight[subset]]
             size = np.linalg.svd(basis, compute_uv=False)
             if size[-1] > _SINGULAR * size[0]:
                 inside = share * np.linalg.solve(basis.T, self.features.T)
                 slope, states = _half_diameter(inside.T)[:2]
-                yield _Candidate(slope / share, states, tight[subset], inside, None)
+                found.append(_Candidate(slope / share, states, tight[subset], inside, None))
+                # The cones of the bases cover the moments for which the vertex is optimal.
+                optimal = optimal or not _inner_weights(inside)[1]
+        if optimal:
+            yield from found
 
-    def _weights(self, candidate: _Candidate) -> FloatArray | None:
-        """Return weights well inside a piece, None when it has no interior.
-
-        max s   s.t.   inside c >= s,   -outside c >= s,   c >= s,   sum c = 1.
-        """
+    def _weights(self, candidate: _Candidate) -> tuple[FloatArray | None, bool]:
+        """Return weights well inside a piece, and whether it is proven that there are none."""
         if candidate.outside is None:
-            return None
-        n = len(self.features)
-        signed = np.vstack([candidate.inside, -candidate.outside, np.eye(n)])
-        matrix = np.vstack(
-            [np.column_stack([signed, -np.ones(len(signed))]), np.append(np.ones(n), 0.0)]
-        )
-        low, high = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
-        low[-1] = high[-1] = 1.0
-        program = IntegerProgram(
-            matrix, low, high, np.zeros(n + 1), np.ones(n + 1), np.zeros(n + 1, dtype=bool)
-        )
-        answer = program.minimise(np.append(np.zeros(n), -1.0))
-        if answer.status is Status.INFEASIBLE or answer.point is None or answer.point[-1] <= _THIN:
-            return None
-        return np.asarray(answer.point[:-1] / answer.point[:-1].sum())
+            return None, False
+        return _inner_weights(np.vstack([candidate.inside, -candidate.outside]))
+
+
+def _inner_weights(signed: FloatArray) -> tuple[FloatArray | None, bool]:
+    """Return positive weights c (n,) with signed c > 0, and whether it is proven that none exist.
+
+    max s   s.t.   signed c >= s,   c >= s,   sum c = 1,   which always has a solution.
+
+    Weights of margin s at most `_THIN` are none; the proof does not rest on the solver's word.
+    """
+    m, n = signed.shape
+    matrix = np.zeros((m + n + 1, n + 1))
+    matrix[:m, :n], matrix[m:-1, :n], matrix[-1, :n] = signed, np.eye(n), 1.0
+    matrix[:-1, n] = -1.0
+    low, high = np.zeros(m + n + 1), np.full(m + n + 1, np.inf)
+    low[-1] = high[-1] = 1.0
+    worst = -max(1.0, float(np.abs(signed).max()))
+    lower, upper = np.append(np.zeros(n), worst), np.ones(n + 1)
+    program = IntegerProgram(matrix, low, high, lower, upper, np.zeros(n + 1, dtype=bool))
+    answer = program.minimise(np.append(np.zeros(n), -1.0))
+    if answer.point is not None and answer.point[-1] > _THIN:
+        return np.asarray(answer.point[:-1] / answer.point[:-1].sum()), False
+    return None, -answer.bound <= _EXCLUDED
 
 
 def _subsets(n: int, size: int) -> Iterator[IntArray]:
