@@ -41,6 +41,7 @@ ORDER = [
     "simulate",
     "occupancy",
     "exact",
+    "moduli",
     "weights",
     "evaluate",
     "contraction",

@@ -4,7 +4,7 @@ It solves the approximate linear program, chooses the state-relevance weights by
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 """
 
-from bellweight import exact, problems, testing
+from bellweight import contraction, exact, problems, testing
 from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
 from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
@@ -128,6 +128,7 @@ __all__ = [
     "certify",
     "compare",
     "compare_ties",
+    "contraction",
     "evaluate",
     "exact",
     "pia_bounds",

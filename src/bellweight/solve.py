@@ -30,6 +30,7 @@ from bellweight.pricing import LinearRows, PricedRows
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.status import ArgumentError, BellweightWarning, FileError, ModelError, Status
 from bellweight.weights import (
+    DIA,
     Bench,
     Cost,
     Iterate,
@@ -215,6 +216,11 @@ def summary(result: Result) -> str:
     ]
     if last.sup_norm is not None:
         lines.append(f"mismatch    {last.sup_norm:.2g} between weights and occupancy (sup norm)")
+    ratios = [record.step_ratio for record in result.history if record.step_ratio is not None]
+    if len(ratios) >= 2:
+        # The median: the last ratios of a converged run are those of rounding errors.
+        seen = f"observed {float(np.median(ratios)):.2g} per iteration"
+        lines.append(f"contraction {seen}{_proven_modulus(result)}")
     if last.noise_ratio is not None:
         lines.append(f"noise       moments within {last.noise_ratio:.2g} standard errors")
     if last.dual_share is not None:
@@ -248,6 +254,11 @@ def summary(result: Result) -> str:
     lines.extend(f"warning     {text}" for text in result.warnings)
     lines.append(f"next        {result.status.remedy or _advice(result)}")
     return "\n".join(lines)
+
+
+def _proven_modulus(result: Result) -> str:
+    certified = isinstance(result.method, DIA) and result.method.modulus is not None
+    return f", at most {result.method.modulus:.2g} proven" if certified else ""
 
 
 def _advice(result: Result) -> str:

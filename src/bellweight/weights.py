@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from bellweight.alp import AlpProgram, AlpSolution, Audit
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.moduli import certified_settings, checked_lipschitz, contracts, softmax_lipschitz
 from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulated_occupancy
 from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
 from bellweight.pricing import LinearRows
@@ -80,7 +81,8 @@ class Iteration:
     the occupancy in states with dual mass. `passes` counts the searches for violated rows, `rows`
     those in the program, and `solve_seconds` its share of `seconds`; `columns` counts the pairs
     that pricing has found (None where rows are listed), and `proven` says that the last search was
-    complete.
+    complete. `step_ratio` is this `one_norm` over the one before: the contraction that is seen
+    (None at first).
     """
 
     iteration: int
@@ -99,6 +101,7 @@ class Iteration:
     solve_seconds: float = 0.0
     columns: int | None = None
     proven: bool = True
+    step_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -258,24 +261,91 @@ class DIA(Iterative):
     """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
 
     `target` is a policy, or a method whose greedy policy is taken. `smoothing_mass` and
-    `temperature` are the paper's epsilon and tau.
+    `temperature` are the paper's epsilon and tau. `lipschitz`, an upper bound on the Lipschitz
+    constant of the dual, and `discount` declare the model that the settings were chosen for: when
+    they satisfy eq. epsilon_tau_conditions, convergence is proven and the mode is `certified`.
     """
 
     target: Policy | Method = field(default_factory=Uniform)
     temperature: float = 0.1
     smoothing_mass: float = 0.1
+    lipschitz: float | None = None
+    discount: float | None = None
+
+    @classmethod
+    def certified(
+        cls,
+        *,
+        lipschitz: float,
+        discount: float,
+        target: Policy | Method | None = None,
+        step_size: float = 1.0,
+        start: Any = "initial",
+        modulus: float = 0.9,
+        split: float = 0.5,
+    ) -> Self:
+        """Return settings for which convergence is proven: nearly the target policy, as a rule.
+
+        `lipschitz` comes from `contraction.dual_lipschitz`; `modulus` and `split` are those of
+        `contraction.certified_settings`, which also tells the price.
+        """
+        found = certified_settings(
+            lipschitz, discount, step_size=step_size, modulus=modulus, split=split
+        )
+        return cls(
+            target=Uniform() if target is None else target,
+            temperature=found.temperature,
+            smoothing_mass=found.smoothing_mass,
+            step_size=step_size,
+            start=start,
+            lipschitz=found.lipschitz,
+            discount=found.discount,
+        )
+
+    @classmethod
+    def practical(cls, **settings: Any) -> Self:
+        """Return settings as given, the plain constructor: good in practice, nothing proven."""
+        declared = [name for name in ("lipschitz", "discount") if name in settings]
+        if declared:
+            raise ArgumentError(f"{declared[0]} belongs to DIA.certified(...), not to practical")
+        return cls(**settings)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive(self.temperature, "temperature")
         checks.positive(self.smoothing_mass, "smoothing_mass")
+        if (self.lipschitz is None) != (self.discount is None):
+            raise ArgumentError("give DIA both lipschitz and discount, or neither")
+        if self.lipschitz is not None:
+            checked_lipschitz(self.lipschitz, "lipschitz")
+            checks.discount_factor(self.discount)
         if not isinstance(self.target, Policy | Method):
             raise ArgumentError(
                 f"target is {self.target!r}, expected a policy such as Uniform(), or a method such "
                 "as Fixed(weights) whose greedy policy is the target"
             )
 
+    @property
+    def modulus(self) -> float | None:
+        """The proven factor per iteration, below one; None where there is none."""
+        # The proof is that of this class's own generator and update.
+        changed = (
+            type(self).generate is not DIA.generate or type(self).update is not Iterative.update
+        )
+        if self.lipschitz is None or self.discount is None or changed:
+            return None
+        policy = softmax_lipschitz(self.temperature, self.smoothing_mass)
+        update = (1.0 - self.step_size, self.step_size)
+        modulus = contracts(policy, self.lipschitz, self.discount, update)
+        return modulus if modulus < 1.0 else None
+
+    @property
+    def mode(self) -> str:
+        return "practical" if self.modulus is None else "certified"
+
     def prepare(self, bench: Bench) -> DIA:
+        if self.mode == "certified":
+            self._check_certified(bench)
         if isinstance(self.target, Policy):
             return self
         return replace(self, target=_finished(bench, self.target, "target").greedy)
@@ -283,6 +353,20 @@ class DIA(Iterative):
     def generate(self, iterate: Iterate) -> Policy:
         assert isinstance(self.target, Policy)
         return DualSoftmax(iterate.dual, self.target, self.temperature, self.smoothing_mass)
+
+    def _check_certified(self, bench: Bench) -> None:
+        """Refuse a model that the certified settings do not belong to."""
+        if not isinstance(bench, TabularBench):
+            raise ArgumentError(
+                "certified settings are proven for exact occupancies, which only a TabularModel "
+                "has: use DIA.practical(...) with the same temperature and smoothing_mass"
+            )
+        if bench.model.discount != self.discount:
+            raise ArgumentError(
+                f"the settings are certified for discount {self.discount}, the model has "
+                f"{bench.model.discount}: use DIA.certified(lipschitz=..., "
+                f"discount={bench.model.discount})"
+            )
 
 
 class Bench(ABC):
@@ -560,13 +644,14 @@ class _Run:
         occupied = None if occupancy is None else self.bench.occupied(occupancy)
         gap = None if occupied is None else np.abs(occupied.vector - point.vector)
         before = self.last.moments if self.last is not None else None
+        one_norm = None if gap is None else float(gap.sum())
         solution = iterate.solution
         share = None if occupancy is None else self.bench.dual_share(occupancy, iterate.dual)
         record = Iteration(
             iteration=len(self.history),
             objective=solution.objective,
             sup_norm=None if gap is None else float(gap.max()),
-            one_norm=None if gap is None else float(gap.sum()),
+            one_norm=one_norm,
             moment_step=None if before is None else float(np.abs(iterate.moments - before).sum()),
             audit=solution.audit,
             dual_residual=iterate.dual_residual,
@@ -579,6 +664,7 @@ class _Run:
             solve_seconds=solution.seconds,
             columns=self.bench.n_columns,
             proven=solution.proven,
+            step_ratio=self._step_ratio(one_norm),
         )
         # Both before the caller's function runs, which may interrupt.
         self.history.append(record)
@@ -586,6 +672,10 @@ class _Run:
         if self._watch is not None:
             self._watch(record)
         return iterate, occupied, record
+
+    def _step_ratio(self, one_norm: float | None) -> float | None:
+        before = self.history[-1].one_norm if self.history else None
+        return one_norm / before if one_norm is not None and before else None
 
     def _updated(self, method: Method, point: Point, occupied: Point) -> Point:
         following = method.update(point.vector, occupied.vector)
