@@ -44,6 +44,7 @@ ORDER = [
     "moduli",
     "weights",
     "evaluate",
+    "pieces",
     "contraction",
     "solve",
     "reach",

@@ -12,9 +12,10 @@ import reference
 import strategies
 
 import bellweight as bw
-from bellweight import contraction
+from bellweight import contraction, pieces
 from bellweight.alp import AlpProgram
 from bellweight.dual import minimum_norm_dual
+from bellweight.pieces import half_diameter
 from bellweight.rows import AllRows, TabularRows
 from bellweight.weights import TabularBench
 
@@ -239,12 +240,12 @@ def test_the_local_jacobian_of_a_larger_model() -> None:
 def test_three_ways_to_a_diameter(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(shape[0]).normal(size=shape)
     wanted = 0.5 * max(float(np.abs(a - b).sum()) for a in points for b in points)
-    half, states, exact = contraction._half_diameter(points)
+    half, states, exact = half_diameter(points)
     assert exact
     assert half == pytest.approx(wanted)
     assert 0.5 * np.abs(points[states[0]] - points[states[1]]).sum() == pytest.approx(wanted)
-    monkeypatch.setattr(contraction, "_PAIRWISE", 1)
-    half, _, exact = contraction._half_diameter(points)
+    monkeypatch.setattr(pieces, "_PAIRWISE", 1)
+    half, _, exact = half_diameter(points)
     assert not exact
     assert 0.5 * wanted <= half <= wanted * (1.0 + 1e-12)
 
