@@ -5,7 +5,19 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 """
 
 from bellweight import exact, problems, testing
-from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
+from bellweight.basis import (
+    Affine,
+    Basis,
+    Custom,
+    Fourier,
+    Indicator,
+    PiecewiseLinear,
+    Polynomial,
+    Product,
+    Radial,
+    Separable,
+    Stacked,
+)
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.models import (
     EventModel,
@@ -81,6 +93,7 @@ __all__ = [
     "EventModel",
     "FileError",
     "Fixed",
+    "Fourier",
     "FromPolicy",
     "Geometric",
     "Greedy",
@@ -96,16 +109,21 @@ __all__ = [
     "Method",
     "ModelError",
     "Phase",
+    "PiecewiseLinear",
     "Policy",
     "PolicyError",
     "Polynomial",
     "PricedRows",
+    "Product",
+    "Radial",
     "Result",
     "Rule",
     "Sampled",
     "SampledRows",
+    "Separable",
     "Simulation",
     "SolverError",
+    "Stacked",
     "Status",
     "Stop",
     "Support",
