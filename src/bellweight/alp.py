@@ -124,7 +124,7 @@ class AlpProgram:
         self._check_dropped()
         self.above, self.below = self._bounded(rows.upper), self._bounded(rows.lower)
         self._keys = np.zeros(0, dtype=np.int64)
-        self._start(rows.seeds(reference), self._factor(reference))
+        self._start(rows.seeds(reference, self.kept), self._factor(reference))
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -305,7 +305,9 @@ class _Attempt:
         lp.set_moments(self.inner_moments)
         for self.rounds in range(1, _MAX_ROUNDS + 1):
             answer = lp.solve()
-            if answer.status is Status.UNBOUNDED:
+            if answer.status in (Status.UNBOUNDED, Status.FAILED):
+                # Without bounds, and with rows that do not tell the basis functions apart, the
+                # solver may also stop without an answer: phase one tells what is missing.
                 if self._reach():
                     continue
                 answer = lp.solve(loose=True)
@@ -344,7 +346,10 @@ class _Attempt:
             if distance <= _REACHED:
                 return turn > 0
             coef = program.coordinates.coef(direction)
-            found = program.rows.separate(coef, unit=0.0, homogeneous=True)
+            # The growth is the scale of a direction: rows that are zero up to rounding must not
+            # crowd out those that limit it.
+            unit = (1.0 - program.rows.discount) * distance
+            found = program.rows.separate(coef, unit, homogeneous=True)
             self.passes += 1
             fresh = self._violated(direction, found.close, homogeneous=True)
             fresh = fresh[~program.contains(fresh)]

@@ -139,7 +139,7 @@ class LinearRows(RowSource):
         features = np.column_stack([np.ones(n), points]) / np.sqrt(n)
         return conditioning.triangle([features], self.n_basis)
 
-    def seeds(self, weights: FloatArray | None) -> IntArray:
+    def seeds(self, weights: FloatArray | None, kept: IntArray) -> IntArray:
         """Return pairs with extreme states: each variable in turn as small or large as can be."""
         model = self.model
         if self.n_pairs == 0:

@@ -29,6 +29,7 @@ _BLOCK_PAIRS = 1 << 16
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
+_MOST_SEEDS = 16_000  # pairs
 MOST_CLOSE = 8  # times the number taken per block
 NEAR = 1e-9  # rows this close to tight are looked at again with full precision
 
@@ -77,8 +78,8 @@ class RowSource(ABC):
         """Find the rows that coefficients violate most; with `homogeneous`, against zero costs."""
 
     @abstractmethod
-    def seeds(self, weights: FloatArray | None) -> IntArray:
-        """Return keys to start the program with."""
+    def seeds(self, weights: FloatArray | None, kept: IntArray) -> IntArray:
+        """Return keys to start the program with; their rows tell the kept functions apart."""
 
     @abstractmethod
     def triangle(self, weights: FloatArray | None) -> FloatArray:
@@ -184,10 +185,28 @@ class BellmanRows(RowSource):
             picks.add(pairs.start, slack, size, NEAR * (size + level / (1.0 - self.discount)))
         return picks.answer()
 
-    def seeds(self, weights: FloatArray | None) -> IntArray:
+    def seeds(self, weights: FloatArray | None, kept: IntArray) -> IntArray:
         if self.n_pairs <= _WHOLE_PAIRS or self._sparse:
             return np.arange(self.n_pairs)
-        n, share = len(self._points), min(64, 2 * self._n_basis + 16)
+        share = min(64, 2 * self._n_basis + 16)
+        keys = self._spread(share, weights)
+        # Evenly spaced states of a grid may all look alike to some functions. The solver stops
+        # without an answer on such rows, or takes minutes to say that they bound nothing.
+        while not self._tells_apart(keys, kept):
+            share *= 2
+            more = self._spread(share, weights)
+            if len(more) > _MOST_SEEDS or len(more) == len(keys):
+                break
+            keys = more
+        return keys
+
+    def _tells_apart(self, keys: IntArray, kept: IntArray) -> bool:
+        factor = conditioning.triangle([np.asarray(self.rows(keys)[0])[:, kept]], len(kept))
+        return len(conditioning.independent_columns(factor)) == len(kept)
+
+    def _spread(self, share: int, weights: FloatArray | None) -> IntArray:
+        """Return the pairs of evenly spaced states and of quantiles of the weights."""
+        n = len(self._points)
         chosen = [np.linspace(0, n - 1, share).astype(np.int64)]
         if weights is not None:
             quantiles = np.linspace(0.0, 1.0, share, endpoint=False) + 0.5 / share
