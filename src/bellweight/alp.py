@@ -125,6 +125,7 @@ class AlpProgram:
         self.above, self.below = self._bounded(rows.upper), self._bounded(rows.lower)
         self._keys = np.zeros(0, dtype=np.int64)
         self._start(rows.seeds(reference, self.kept), self._factor(reference))
+        self.unexplored = len(self._keys) < rows.n_pairs
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -303,6 +304,11 @@ class _Attempt:
     def run(self) -> AlpSolution:
         program, lp = self.program, self.program.lp
         lp.set_moments(self.inner_moments)
+        if program.unexplored:
+            # A few rows may not bound the program at all. Phase one says so at once, where the
+            # solver may search for long, or stop without an answer.
+            self._reach()
+            program.unexplored = False
         for self.rounds in range(1, _MAX_ROUNDS + 1):
             answer = lp.solve()
             if answer.status in (Status.UNBOUNDED, Status.FAILED):

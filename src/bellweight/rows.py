@@ -66,6 +66,11 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
+    def n_pairs(self) -> int:
+        """Number of rows at hand."""
+
+    @property
+    @abstractmethod
     def is_sparse(self) -> bool:
         """Whether the features are sparse, in which case they are used as they are."""
 
@@ -138,7 +143,6 @@ class BellmanRows(RowSource):
 
     @property
     def n_pairs(self) -> int:
-        """Number of rows."""
         return len(self.pair_cost)
 
     @property
