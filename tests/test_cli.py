@@ -139,7 +139,17 @@ def test_geometric_weights(tmp_path: Path) -> None:
     assert solved([*QUEUE, *words], tmp_path)["objective"] == pytest.approx(result.objective)
 
 
-@pytest.mark.parametrize(("words", "size"), [("affine", 2), ("poly:4", 5), ("indicator", 61)])
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        ("affine", 2),
+        ("poly:4", 5),
+        ("indicator", 61),
+        ("kinks:5", 7),
+        ("radial:6", 7),
+        ("fourier:6", 7),
+    ],
+)
 def test_bases(words: str, size: int, tmp_path: Path) -> None:
     document = solved([*QUEUE, "--basis", words, "--method", "random"], tmp_path)
     assert len(document["coef"]) == len(document["basis"]) == size

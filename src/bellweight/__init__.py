@@ -5,7 +5,19 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 """
 
 from bellweight import contraction, exact, problems, testing
-from bellweight.basis import Affine, Basis, Custom, Indicator, Polynomial
+from bellweight.basis import (
+    Affine,
+    Basis,
+    Custom,
+    Fourier,
+    Indicator,
+    PiecewiseLinear,
+    Polynomial,
+    Product,
+    Radial,
+    Separable,
+    Stacked,
+)
 from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.models import (
@@ -87,6 +99,7 @@ __all__ = [
     "EventModel",
     "FileError",
     "Fixed",
+    "Fourier",
     "FromPolicy",
     "Geometric",
     "Greedy",
@@ -103,19 +116,24 @@ __all__ = [
     "ModelError",
     "Phase",
     "PiaBounds",
+    "PiecewiseLinear",
     "Policy",
     "PolicyError",
     "Polynomial",
     "PricedRows",
     "Probe",
+    "Product",
+    "Radial",
     "Result",
     "Rule",
     "Sampled",
     "SampledRows",
     "Sensitivity",
+    "Separable",
     "Setting",
     "Simulation",
     "SolverError",
+    "Stacked",
     "Status",
     "Stop",
     "Support",

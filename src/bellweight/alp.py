@@ -125,6 +125,7 @@ class AlpProgram:
         self.above, self.below = self._bounded(rows.upper), self._bounded(rows.lower)
         self._keys = np.zeros(0, dtype=np.int64)
         self._start(rows.seeds(reference), self._factor(reference))
+        self.unexplored = len(self._keys) < rows.n_pairs
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -303,12 +304,21 @@ class _Attempt:
     def run(self) -> AlpSolution:
         program, lp = self.program, self.program.lp
         lp.set_moments(self.inner_moments)
+        if program.unexplored:
+            # A few rows may not bound the program at all. Phase one says so at once, where the
+            # solver may search for long, or stop without an answer.
+            self._reach()
+            program.unexplored = False
         for self.rounds in range(1, _MAX_ROUNDS + 1):
             answer = lp.solve()
-            if answer.status is Status.UNBOUNDED:
+            if answer.status in (Status.UNBOUNDED, Status.FAILED):
+                # Without bounds, and with rows that do not tell the basis functions apart, the
+                # solver may also stop without an answer: phase one tells what is missing.
                 if self._reach():
                     continue
                 answer = lp.solve(loose=True)
+            if answer.status is Status.FAILED:
+                raise _UnfitError  # with the rows found so far a fresh start often succeeds
             if answer.status is not Status.OPTIMAL:
                 raise SolverError(answer.status)
             inner, basic, multipliers = self._sharpened(answer.coef, answer.basic)
@@ -344,7 +354,8 @@ class _Attempt:
             if distance <= _REACHED:
                 return turn > 0
             coef = program.coordinates.coef(direction)
-            # A scale, or rows that the direction misses by rounding alone hide the violated ones.
+            # The growth is the scale of a direction: rows that are zero up to rounding must not
+            # crowd out those that limit it.
             unit = (1.0 - program.rows.discount) * distance
             found = program.rows.separate(coef, unit, homogeneous=True)
             self.passes += 1

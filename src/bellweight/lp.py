@@ -33,6 +33,7 @@ from bellweight.status import SolverError, Status
 
 _TOLERANCE = 1e-10  # the tightest that HiGHS accepts
 _LOOSE = 1e-8
+_MISSED = 1.0  # moments are of size one: an answer that misses them by more has reached nothing
 _SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
@@ -111,14 +112,11 @@ class MasterLp:
         """Solve from the last basis; on failure again from scratch, by either simplex method.
 
         `loose` is for moments that are reached only up to rounding, where the finest tolerance
-        finds no feasible point: the answer is then that of the nearest moments.
+        finds no feasible point: the answer is then that of the nearest moments, or whatever the
+        solver has.
         """
         self._set_tolerance(_LOOSE if loose else _TOLERANCE)
-        status = self._run(self._pending)
-        for strategy in (_DUAL_SIMPLEX, _PRIMAL_SIMPLEX):
-            if status is Status.FAILED:
-                self._solver.clearSolver()
-                status = self._run(strategy)
+        status = self._run(self._pending, loose=loose)
         self._set_tolerance(_TOLERANCE)
         return LpAnswer(
             status=status,
@@ -189,7 +187,16 @@ class MasterLp:
         _call(self._solver.changeColsCost(total, np.arange(total, dtype=np.int32), cost))
         _call(self._solver.changeColsBounds(self._first, artificial, zero, upper))
 
-    def _run(self, strategy: int) -> Status:
+    def _run(self, strategy: int, *, loose: bool = False) -> Status:
+        """Run from the last basis; on failure again from scratch, by either simplex method."""
+        status = self._run_once(strategy, loose=loose)
+        for fallback in (_DUAL_SIMPLEX, _PRIMAL_SIMPLEX):
+            if status is Status.FAILED:
+                self._solver.clearSolver()
+                status = self._run_once(fallback, loose=loose)
+        return status
+
+    def _run_once(self, strategy: int, *, loose: bool) -> Status:
         _call(self._solver.setOptionValue("simplex_strategy", strategy))
         self._solver.run()
         status = self._solver.getModelStatus()
@@ -198,8 +205,10 @@ class MasterLp:
             return Status.UNBOUNDED
         if status == kinds.kUnbounded:
             return Status.INFEASIBLE
-        # An answer of doubtful status is kept when there is one: the audit decides.
-        if status in (kinds.kOptimal, kinds.kUnknown):
+        # An answer of doubtful status is kept when there is one: the audit decides. Far from the
+        # moments there is none, and going on from there would add rows without end.
+        missed = self._solver.getInfo().max_primal_infeasibility > _MISSED
+        if status == kinds.kOptimal or (status == kinds.kUnknown and (loose or not missed)):
             return Status.OPTIMAL
         return Status.FAILED
 

@@ -68,6 +68,11 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
+    def n_pairs(self) -> int:
+        """Number of rows there are, or that were found so far."""
+
+    @property
+    @abstractmethod
     def is_sparse(self) -> bool:
         """Whether the features are sparse, in which case they are used as they are."""
 

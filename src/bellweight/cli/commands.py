@@ -96,8 +96,7 @@ def solve(
     basis: Annotated[
         str | None,
         typer.Option(
-            help="poly:DEGREE, affine or indicator. "
-            "\\[default: poly:3, event models poly:2, linear models affine]"
+            help=f"{parse.BASES}. \\[default: poly:3, event models poly:2, linear models affine]"
         ),
     ] = None,
     nonnegative: Annotated[

@@ -71,6 +71,8 @@ _TAKES = {
     MethodName.dia: ("target", "temperature", "smoothing_mass", "step_size", "start"),
 }
 
+BASES = "poly:DEGREE, kinks:N, radial:N, fourier:N, affine or indicator"
+
 _WORDS = {"none": None, "true": True, "false": False}
 
 
@@ -85,8 +87,8 @@ def flag(name: str) -> str:
 
 
 def basis(words: BasisWords, model: Model) -> Basis:
-    """Return the basis that `poly:3`, `affine` or `indicator` names, or the model's usual one."""
-    from bellweight.basis import Affine, Indicator, Polynomial
+    """Return the basis that `poly:3`, `affine` or `radial:20` names, or the model's usual one."""
+    from bellweight.basis import Affine, Fourier, Indicator, PiecewiseLinear, Polynomial, Radial
     from bellweight.models import LinearModel
 
     text = words.basis or _usual_basis(model)
@@ -94,14 +96,15 @@ def basis(words: BasisWords, model: Model) -> Basis:
         raise usage(f"--nonnegative goes with --basis affine, the basis here is {text}")
     if isinstance(model, LinearModel) and text not in ("affine", "poly:1"):
         raise usage(f"--basis is {text!r}, expected affine for a linear model: rows are priced")
-    name, _, degree = text.partition(":")
-    if name == "poly" and degree.isdecimal():
-        return Polynomial(int(degree))
+    name, _, number = text.partition(":")
+    sized = {"poly": Polynomial, "kinks": PiecewiseLinear, "radial": Radial, "fourier": Fourier}
+    if name in sized and number.isdecimal():
+        return sized[name](int(number))
     if text == "affine":
         return Affine(lower=_nonnegative(model) if words.nonnegative else None)
     if text == "indicator":
         return Indicator()
-    raise usage(f"--basis is {text!r}, expected poly:DEGREE, affine or indicator")
+    raise usage(f"--basis is {text!r}, expected {BASES}")
 
 
 def method(words: MethodWords, model: Model) -> Method:

@@ -1,16 +1,4 @@
-"""Basis functions: states in, features out.
-
-A basis maps states (n, d) to features (n, K); the value approximation is `features @ coef`. A basis
-is a settings object; `basis.on(states)` fits it to the states of a model (an `Indicator` learns
-which states there are). Coefficients may carry bounds, given as one number for all or one per
-function.
-
-    Polynomial(3)              1, x, x^2, x^3 in one dimension; all monomials up to degree 3 in more
-    Affine()                   1, x_1, ..., x_d
-    Indicator()                one function per state: the exact linear program
-    Indicator(groups)          one function per group of states: aggregation
-    Custom(fn, names)          whatever the user writes
-"""
+"""What a basis is, and the plain ones: polynomials, indicators and the user's own."""
 
 from __future__ import annotations
 
@@ -99,7 +87,7 @@ class Polynomial(Basis):
         return features
 
     def names(self, dimension: int) -> tuple[str, ...]:
-        variables = ["x"] if dimension == 1 else [f"x{i + 1}" for i in range(dimension)]
+        variables = variable_names(dimension)
         return tuple(_monomial_name(word, variables) for word in self.words(dimension))
 
 
@@ -147,9 +135,7 @@ class Indicator(Basis):
 
     def __call__(self, states: FloatArray) -> sparse.csr_array:
         if self.known_states is None:
-            raise BasisError(
-                "an Indicator must know the states of its model: call on(states) first"
-            )
+            raise unfitted(self)
         column = self.groups[self._rows_of(np.asarray(states, dtype=np.float64))]
         n = len(column)
         shape = (n, int(self.groups.max()) + 1)
@@ -157,9 +143,7 @@ class Indicator(Basis):
 
     def names(self, dimension: int) -> tuple[str, ...]:
         if self.known_states is None:
-            raise BasisError(
-                "an Indicator must know the states of its model: call on(states) first"
-            )
+            raise unfitted(self)
         kind = "group" if len(np.unique(self.groups)) < len(self.groups) else "state"
         return tuple(f"{kind} {k}" for k in range(int(self.groups.max()) + 1))
 
@@ -243,6 +227,18 @@ class Custom(Basis):
         if self.function_names is None:
             raise BasisError("a Custom basis without names must see its model: call on(states)")
         return self.function_names
+
+
+def variable_names(dimension: int) -> list[str]:
+    """Return the names of the coordinates of a state."""
+    return ["x"] if dimension == 1 else [f"x{i + 1}" for i in range(dimension)]
+
+
+def unfitted(basis: Basis) -> BasisError:
+    """Return the error of a basis that is used before it has seen the states of its model."""
+    kind = type(basis).__name__
+    article = "an" if kind[0] in "AEIO" else "a"
+    return BasisError(f"{article} {kind} must know the states of its model: call on(states) first")
 
 
 def _bound(value: Bound, name: str, n_basis: int, missing: float) -> FloatArray:

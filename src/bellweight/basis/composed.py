@@ -1,0 +1,200 @@
+"""Bases made of other bases: sums and products over coordinates, and bases side by side.
+
+A function named 1 is the constant; it is written once and stands first. Other functions that
+depend on earlier ones are found, dropped and reported by the solver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from bellweight import files
+from bellweight.basis.core import Basis, variable_names
+from bellweight.checks import FloatArray
+from bellweight.status import BasisError
+
+_MOST_PRODUCTS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class _PerCoordinate(Basis):
+    """One-dimensional bases, one for each coordinate; a single one serves them all."""
+
+    bases: Any
+
+    def __post_init__(self) -> None:
+        single = isinstance(self.bases, Basis)
+        members = (self.bases,) if single else _members(self.bases, type(self).__name__)
+        _check_members(members, type(self).__name__)
+        object.__setattr__(self, "bases", self.bases if single else members)
+
+    def on(self, states: FloatArray) -> Self:
+        # A coordinate takes the same value in many states; the basis sees each value once.
+        columns = (np.unique(column)[:, None] for column in states.T)
+        members = zip(self._each(states.shape[1]), columns, strict=True)
+        return replace(self, bases=tuple(basis.on(values) for basis, values in members))
+
+    def _each(self, dimension: int) -> tuple[Basis, ...]:
+        if isinstance(self.bases, Basis):
+            return (self.bases,) * dimension
+        if len(self.bases) != dimension:
+            raise BasisError(
+                f"{type(self).__name__} has {len(self.bases)} bases for states with {dimension} "
+                "coordinates: give one for each coordinate, or one for all"
+            )
+        return tuple(self.bases)
+
+    def _features(self, states: FloatArray) -> list[FloatArray]:
+        points = np.asarray(states, dtype=np.float64)
+        return [_dense(b, points[:, [i]]) for i, b in enumerate(self._each(points.shape[1]))]
+
+    def _names(self, dimension: int) -> list[tuple[str, ...]]:
+        variables = variable_names(dimension)
+        each = zip(variables, self._each(dimension), strict=True)
+        return [tuple(_renamed(name, x) for name in basis.names(1)) for x, basis in each]
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Separable(_PerCoordinate):
+    """The constant and the functions of a one-dimensional basis of each coordinate: sums f_i(x_i).
+
+    `Separable(Polynomial(3))` has no mixed terms; `Separable([Polynomial(2), Radial(5)])` gives
+    each coordinate a basis of its own.
+    """
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        names = self._names(np.shape(states)[1])
+        parts = zip(self._features(states), names, strict=True)
+        rest = [features[:, _not_constant(own)] for features, own in parts]
+        return np.hstack([np.ones((len(states), 1)), *rest])
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        return ("1", *(name for own in self._names(dimension) for name in own if name != "1"))
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Product(_PerCoordinate):
+    """All products f_1(x_1) ... f_d(x_d) of functions of one-dimensional bases.
+
+    The last coordinate's function changes fastest. The number of functions is the product of those
+    of the coordinates, so this is for few coordinates; `Separable` grows slowly.
+    """
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        parts = self._features(states)
+        _check_size([part.shape[1] for part in parts])
+        features = np.ones((len(states), 1))
+        for part in parts:
+            features = (features[:, :, None] * part[:, None, :]).reshape(len(part), -1)
+        return features
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        parts = self._names(dimension)
+        _check_size([len(part) for part in parts])
+        names = ["1"]
+        for part in parts:
+            names = [_product_name(first, second) for first in names for second in part]
+        return tuple(names)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, init=False)
+class Stacked(Basis):
+    """The functions of several bases side by side, as in `Stacked(Affine(), Radial(9))`."""
+
+    bases: tuple[Basis, ...]
+
+    def __init__(
+        self,
+        *members: Basis,
+        bases: Sequence[Basis] | None = None,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> None:
+        given = _members(members if bases is None else bases, "Stacked")
+        _check_members(given, "Stacked")
+        object.__setattr__(self, "bases", given)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    def on(self, states: FloatArray) -> Stacked:
+        fitted = [basis.on(states) for basis in self.bases]
+        return Stacked(*fitted, lower=self.lower, upper=self.upper)
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        points = np.asarray(states, dtype=np.float64)
+        wanted = self._wanted(points.shape[1])
+        return np.hstack([_dense(b, points)[:, w] for b, w in zip(self.bases, wanted, strict=True)])
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        wanted = self._wanted(dimension)
+        members = zip(self.bases, wanted, strict=True)
+        return tuple(b.names(dimension)[k] for b, columns in members for k in columns)
+
+    def _wanted(self, dimension: int) -> list[list[int]]:
+        """Return which functions of each basis are taken: all but repetitions of the constant."""
+        names = [basis.names(dimension) for basis in self.bases]
+        seen, wanted = False, []
+        for own in names:
+            wanted.append(_not_constant(own) if seen else list(range(len(own))))
+            seen = seen or "1" in own
+        return wanted
+
+
+def _members(bases: Any, owner: str) -> tuple[Basis, ...]:
+    if not isinstance(bases, Sequence) or len(bases) == 0:
+        raise BasisError(f"{owner} got {bases!r}, expected a basis or a list of bases")
+    return tuple(bases)
+
+
+def _check_members(members: tuple[Any, ...], owner: str) -> None:
+    for k, member in enumerate(members):
+        if not isinstance(member, Basis):
+            raise BasisError(
+                f"basis {k} of {owner} is {member!r}, expected a basis such as Polynomial(2)"
+            )
+        if member.lower is not None or member.upper is not None:
+            raise BasisError(
+                f"basis {k} of {owner} has bounds of its own, which would be lost: give them to "
+                f"{owner}(..., lower=, upper=), one for each function or one for all"
+            )
+
+
+def _check_size(counts: list[int]) -> None:
+    if prod(counts) > _MOST_PRODUCTS:
+        shown = " x ".join(map(str, counts))
+        raise BasisError(
+            f"a Product of {shown} = {prod(counts)} functions is beyond {_MOST_PRODUCTS}: use "
+            "fewer functions per coordinate, or Separable"
+        )
+
+
+def _dense(basis: Basis, states: FloatArray) -> FloatArray:
+    features = basis(states)
+    return np.asarray(features.toarray() if sparse.issparse(features) else features)
+
+
+def _not_constant(names: Sequence[str]) -> list[int]:
+    return [k for k, name in enumerate(names) if name != "1"]
+
+
+def _renamed(name: str, variable: str) -> str:
+    """Return a function's name with x replaced by the name of its coordinate."""
+    if name == "1" or variable == "x":
+        return name
+    renamed = re.sub(r"\bx\b", variable, name)
+    return renamed if renamed != name else f"{name} of {variable}"
+
+
+def _product_name(first: str, second: str) -> str:
+    kept = [name for name in (first, second) if name != "1"]
+    return " * ".join(kept) or "1"
