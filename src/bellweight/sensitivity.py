@@ -23,7 +23,7 @@ from bellweight.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
 from bellweight.occupancy import Simulation
 from bellweight.policy import Model, Policy, Uniform
-from bellweight.report import Column, Table
+from bellweight.report import Column, Table, to_text
 from bellweight.solve import Rows, bench_of
 from bellweight.status import ArgumentError, Status
 from bellweight.weights import DIA, Bench, Method, Outcome, Stop, select_weights
@@ -68,6 +68,9 @@ class Sensitivity:
         values = [getattr(s, name) for s in self.settings if s.step_size == wanted]
         shape = (len(self.smoothing_masses), len(self.temperatures))
         return np.array(values, dtype=np.float64).reshape(shape)
+
+    def __str__(self) -> str:
+        return to_text(self.table()).rstrip()
 
     @property
     def best(self) -> Setting:
