@@ -7,6 +7,7 @@ nor the policy changes what happens to it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +22,14 @@ from bellweight.streams import Keys, compiled, draw, episode_key, pick
 Sparse = tuple[IntArray, IntArray, FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearRollout:
-    """A linear model and a policy, ready to be simulated."""
+class FeatureRollout(ABC):
+    """A model and a policy whose episodes give costs, features and visits to the dual."""
 
-    model: LinearModel
-    chooser: Chooser
+    @abstractmethod
+    def _run(
+        self, first: int, last: int, horizon: int, keys: Keys
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return costs (n,), summed features (n, K) and discounted visits with dual mass (n,)."""
 
     def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
         """Return the discounted costs of episodes first, ..., last - 1."""
@@ -39,6 +42,14 @@ class LinearRollout:
         _, sums, hits = self._run(first, last, horizon, keys)
         mean = sums.mean(axis=0)
         return mean, ((sums - mean) ** 2).sum(axis=0), float(hits.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRollout(FeatureRollout):
+    """A linear model and a policy, ready to be simulated."""
+
+    model: LinearModel
+    chooser: Chooser
 
     def states(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
         """Return the states (steps, episodes, n) that the episodes visit."""

@@ -26,7 +26,7 @@ from scipy.special import stdtrit
 from bellweight import checks
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
-from bellweight.lockstep import LinearRollout
+from bellweight.lockstep import FeatureRollout, LinearRollout
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import Source, naming
 from bellweight.models.events import fault_error
@@ -184,7 +184,7 @@ class TabularRollout:
 
 
 @dataclass(frozen=True, eq=False)
-class EventRollout:
+class EventRollout(FeatureRollout):
     """An event model and a policy, laid out for the compiled loops.
 
     It holds the model's text, not its functions, which may not be fit to be sent to a worker.
@@ -205,18 +205,6 @@ class EventRollout:
             program.source, program.arguments(), model.discount, model.dimension,
             tuple(model.actions), words,
         )  # fmt: skip
-
-    def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
-        """Return the discounted costs of episodes first, ..., last - 1."""
-        return self._run(first, last, horizon, keys)[0]
-
-    def moment_block(
-        self, first: int, last: int, horizon: int, keys: Keys
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Return the mean and summed squared deviations of features, and the dual hits."""
-        _, sums, hits = self._run(first, last, horizon, keys)
-        mean = sums.mean(axis=0)
-        return mean, ((sums - mean) ** 2).sum(axis=0), float(hits.sum())
 
     def state_block(self, first: int, last: int, _: int, keys: Keys) -> IntArray:
         """Return one state per episode, drawn from the discounted occupancy."""
