@@ -7,6 +7,7 @@ Exit codes:
     2    the command was used wrongly
     3    the run ended without converging; what it found is printed and saved all the same
     4    the linear program is unbounded, infeasible or could not be solved
+    5    verify: the certificate does not hold
     130  interrupted; with --save, what was found is saved and the message says how to go on
 
 Modules here import nothing heavy at the top, so that `bellweight --help` is quick.
