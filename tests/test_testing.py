@@ -220,7 +220,7 @@ def leaky(move: Any) -> bw.EventModel:
 
     return bw.EventModel(
         dimension=1, actions=["slow", "fast"], events=["leak"], cost=cost, move=move,
-        probability=[[0.5], [0.7]], discount=0.9, initial=(9,),
+        probability=[[0.5], [0.7]], discount=0.9, initial=(9,), compiled=False,
     )  # fmt: skip
 
 
