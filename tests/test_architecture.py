@@ -42,6 +42,8 @@ ORDER = [
     "occupancy",
     "exact",
     "moduli",
+    "bench",
+    "selection",
     "weights",
     "evaluate",
     "pieces",

@@ -14,10 +14,10 @@ import strategies
 import bellweight as bw
 from bellweight import contraction, pieces
 from bellweight.alp import AlpProgram
+from bellweight.bench import TabularBench
 from bellweight.dual import minimum_norm_dual
 from bellweight.pieces import half_diameter
 from bellweight.rows import AllRows, TabularRows
-from bellweight.weights import TabularBench
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 KINDS = ["ties", "normal", "mixed scale", "positive", "sparse"]

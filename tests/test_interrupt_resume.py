@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -123,7 +122,6 @@ def test_an_interrupt_while_the_target_is_computed_stops_the_run(
         bw.solve(small_queue, BASIS, bw.PIA(start=Signalling(at=2)))
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals between processes")
 def test_control_c_from_outside_ends_with_a_usable_result(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from strategies import models
 
 import bellweight as bw
+from bellweight.bench import Point
 from bellweight.problems.single_queue import geometric
 from bellweight.solve import bench_of
-from bellweight.weights import Point
 
 
 def test_with_indicators_and_full_weights_they_do_not_matter() -> None:

@@ -18,6 +18,7 @@ from bellweight.basis import (
     Separable,
     Stacked,
 )
+from bellweight.bench import Iterate
 from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.models import (
@@ -48,6 +49,7 @@ from bellweight.policy import (
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
 from bellweight.rows import AllRows, SampledRows
+from bellweight.selection import Iteration, Method, Stop
 from bellweight.sensitivity import Sensitivity, Setting, sensitivity
 from bellweight.simulate import sample_states
 from bellweight.solve import Phase, Result, solve
@@ -65,17 +67,7 @@ from bellweight.status import (
 )
 from bellweight.theory import PiaBounds, pia_bounds
 from bellweight.verification import Verification, verify
-from bellweight.weights import (
-    DIA,
-    PIA,
-    Fixed,
-    FromPolicy,
-    Iterate,
-    Iteration,
-    Iterative,
-    Method,
-    Stop,
-)
+from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iterative
 
 __version__ = "0.1.0"
 

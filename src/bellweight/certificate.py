@@ -30,6 +30,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bellweight import checks, files
+from bellweight.bench import Point, TabularBench
 from bellweight.certificate_policy import describe_basis, describe_policy
 from bellweight.checks import FloatArray
 from bellweight.evaluate import evaluate
@@ -43,7 +44,6 @@ from bellweight.rows import EventRows, TabularRows
 from bellweight.simulate import sample_states
 from bellweight.solve import Result
 from bellweight.status import ArgumentError, FileError, SolverError
-from bellweight.weights import Point, TabularBench
 
 FORMAT = 1
 TOLERANCE = 1e-8

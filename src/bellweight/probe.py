@@ -25,15 +25,17 @@ import numpy as np
 
 from bellweight import checks, tolerances
 from bellweight.basis import Basis
+from bellweight.bench import Bench, Iterate, Point
 from bellweight.checks import FloatArray
 from bellweight.evaluate import Comparison, compare
 from bellweight.models import TabularModel
 from bellweight.occupancy import Simulation
 from bellweight.policy import Model
+from bellweight.selection import Method, Stop
+from bellweight.selection import select_weights as run_method
 from bellweight.solve import Result, Rows, bench_of
 from bellweight.status import ArgumentError, Status
-from bellweight.weights import PIA, Bench, Fixed, FromPolicy, Iterate, Method, Point, Stop
-from bellweight.weights import select_weights as run_method
+from bellweight.weights import PIA, Fixed, FromPolicy
 
 _SAME = 1e-7  # coefficients this close, relative to the largest term, are the same
 

@@ -21,6 +21,7 @@ import numpy as np
 from bellweight import checks, files
 from bellweight.alp import Audit
 from bellweight.basis import Basis
+from bellweight.bench import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
 from bellweight.checks import FloatArray
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import announcing
@@ -28,21 +29,9 @@ from bellweight.occupancy import Simulation
 from bellweight.policy import Greedy, Model, Support
 from bellweight.pricing import LinearRows, PricedRows
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
+from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.status import ArgumentError, BellweightWarning, FileError, ModelError, Status
-from bellweight.weights import (
-    DIA,
-    Bench,
-    Cost,
-    Iterate,
-    Iteration,
-    Method,
-    Outcome,
-    Point,
-    SimulatedBench,
-    Stop,
-    TabularBench,
-    select_weights,
-)
+from bellweight.weights import DIA
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bellweight.basis import Basis
     from bellweight.models import EventModel, LinearModel, TabularModel
     from bellweight.policy import Policy
-    from bellweight.weights import Method
+    from bellweight.selection import Method
 
     Model = TabularModel | EventModel | LinearModel
 

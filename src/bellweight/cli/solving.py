@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from bellweight.basis import Basis
     from bellweight.cli.parse import Model
     from bellweight.cli.sampling import Sample
+    from bellweight.selection import Iteration, Method, Stop
     from bellweight.solve import Result
-    from bellweight.weights import Iteration, Method, Stop
 
 _MORE_ITERATIONS = 100
 _NEARLY = 1e-3
@@ -102,8 +102,8 @@ def job(
     resume: Path | None,
 ) -> Job:
     """Return the run that the words describe; a resumed one keeps its basis and method."""
+    from bellweight.selection import Stop
     from bellweight.solve import Result
-    from bellweight.weights import Stop
 
     given = {key: value for key, value in vars(limits).items() if value is not None}
     if resume is None:

@@ -32,9 +32,10 @@ from bellweight.reproduce import clinic_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
 from bellweight.reproduce.verdicts import Judgement
+from bellweight.selection import Method
 from bellweight.solve import Result, solve
 from bellweight.status import BellweightWarning, Status
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Method
+from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 EPISODES = 50_000
 OCCUPANCY_EPISODES = 2_048

@@ -20,8 +20,8 @@ from bellweight.report.document import plain
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
 from bellweight.reproduce.table2_runs import Table2Settings, Workshop, methods
+from bellweight.selection import Iteration
 from bellweight.status import ArgumentError, Status
-from bellweight.weights import Iteration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

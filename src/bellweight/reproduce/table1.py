@@ -30,9 +30,10 @@ from bellweight.reproduce import table1_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE1, TABLE1_EPISODES, TABLE1_HORIZON, Printed
 from bellweight.reproduce.verdicts import Verdict
+from bellweight.selection import Method, Stop
 from bellweight.solve import Result, solve
 from bellweight.status import ArgumentError, Status
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Method, Stop
+from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 EPISODES = TABLE1_EPISODES
 RESUMES = False

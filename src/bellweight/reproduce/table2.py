@@ -39,8 +39,8 @@ from bellweight.reproduce.table2_runs import (
     work,
 )
 from bellweight.reproduce.table2_summary import Summary, summaries
+from bellweight.selection import Iteration
 from bellweight.status import ArgumentError, FileError
-from bellweight.weights import Iteration
 
 EPISODES = Table2Settings().episodes
 RESUMES = True

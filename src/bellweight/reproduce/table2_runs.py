@@ -26,10 +26,11 @@ from bellweight.problems import QueueNetwork
 from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.rows import SampledRows
+from bellweight.selection import Iteration, Method, Stop
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
 from bellweight.solve import Result, solve
 from bellweight.status import ArgumentError, BellweightWarning, Status
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iteration, Method, Stop
+from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 METHODS = tuple(TABLE2)
 LAST_BUFFER = "Last buffer first"
