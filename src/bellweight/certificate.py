@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from bellweight import checks, files
 from bellweight.bench import Point, TabularBench
@@ -37,11 +36,11 @@ from bellweight.evaluate import evaluate
 from bellweight.exact import policy_value
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import exact_occupancy
-from bellweight.policy import Greedy, Model, Policy, checked_probabilities
+from bellweight.policy import Greedy, Model, Policy, by_state, checked_probabilities
 from bellweight.pricing import PricedRows
 from bellweight.reach import reachable_box
 from bellweight.rows import EventRows, TabularRows
-from bellweight.simulate import sample_states
+from bellweight.simulate import one_sided, sample_states
 from bellweight.solve import Result
 from bellweight.status import ArgumentError, FileError, SolverError
 
@@ -184,7 +183,7 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
     found = residuals(model, values)
     judged = policy or result.policy
     chances = checked_probabilities(model, judged)
-    loss = _by_state(model, chances * found.pairs)
+    loss = by_state(model, chances * found.pairs)
     occupancy = exact_occupancy(model, judged).weights
     assert occupancy is not None
     left = 1.0 - model.discount
@@ -219,11 +218,11 @@ def _with_corollary(
     weights = result.weights
     assert weights is not None
     greedy = checked_probabilities(model, result.policy)
-    loss = _by_state(model, greedy * found.pairs)
+    loss = by_state(model, greedy * found.pairs)
     generated = generating_policy(rows, result)
     occupancy = exact_occupancy(model, generated).weights
     assert occupancy is not None
-    agreement = _by_state(model, greedy * checked_probabilities(model, generated))
+    agreement = by_state(model, greedy * checked_probabilities(model, generated))
     weighted, largest = float(weights @ loss), float(loss.max())
     mismatch = float(np.abs(occupancy - weights).sum())
     disagreement = float(occupancy @ (1.0 - agreement))
@@ -336,8 +335,8 @@ class _Estimate:
             found = evaluate(
                 model, self.policy, self.episodes, horizon=horizon, seed=self.seed, jobs=self.jobs
             )
-        one_sided = found.half_width / 1.959964 * float(ndtri(self.confidence))
-        return found.mean + one_sided + (found.tail_bound or 0.0), horizon, ""
+        margin = one_sided(found.half_width, self.episodes, self.confidence)
+        return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
 
     def _unproven(
         self, model: EventModel | LinearModel, result: Result, reason: str
@@ -364,7 +363,3 @@ class _Estimate:
 def _violation(model: EventModel, result: Result, states: Any) -> float:
     rows = EventRows(model, result.basis, model.check_states(states))
     return rows.separate(result.coef, 0.0).violation
-
-
-def _by_state(model: TabularModel, values: FloatArray) -> FloatArray:
-    return np.add.reduceat(values, model.pair_start[:-1])

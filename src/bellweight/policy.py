@@ -277,7 +277,7 @@ class Table(Policy):
         shape = (model.n_states, model.n_actions)
         matrix = checks.float_array(entries, "policy table", shape, PolicyError)
         chances = matrix[model.pair_state, model.pair_action]
-        stray = checks.first_index(np.abs(matrix.sum(axis=1) - _by_state(model, chances)) > 1e-12)
+        stray = checks.first_index(np.abs(matrix.sum(axis=1) - by_state(model, chances)) > 1e-12)
         if stray is not None:
             raise PolicyError(
                 f"the policy table gives probability to an inadmissible action in "
@@ -365,7 +365,7 @@ class DualPolicy(Policy):
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         dual = self.dual.over_pairs(model)
-        mass = _by_state(model, dual)[model.pair_state]
+        mass = by_state(model, dual)[model.pair_state]
         other = self.elsewhere.probabilities(model)
         return np.where(mass > 0.0, dual / np.where(mass > 0.0, mass, 1.0), other)
 
@@ -452,7 +452,7 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
             f"{model.n_states} states"
         )
     chosen = (model.pair_action == actions[model.pair_state]).astype(np.float64)
-    missing = checks.first_index(_by_state(model, chosen) == 0.0)
+    missing = checks.first_index(by_state(model, chosen) == 0.0)
     if missing is not None:
         raise PolicyError(
             f"action {actions[missing]} is not admissible in {model.state_name(missing[0])}: "
@@ -474,7 +474,7 @@ def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
             f"the policy gives probability {chances[bad]} to {model.pair_name(bad[0])}, expected "
             "no negative number"
         )
-    totals = _by_state(model, chances)
+    totals = by_state(model, chances)
     off = checks.first_index(np.abs(totals - 1.0) > tolerances.PROBABILITY)
     if off is not None:
         raise PolicyError(
@@ -492,5 +492,6 @@ def _checked_state(state: Any, n_states: int) -> int:
     return int(state)
 
 
-def _by_state(model: TabularModel, values: FloatArray) -> FloatArray:
+def by_state(model: TabularModel, values: FloatArray) -> FloatArray:
+    """Return the sums (S,) of values (N,) over the pairs of each state."""
     return np.add.reduceat(values, model.pair_start[:-1])

@@ -94,6 +94,12 @@ def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
     return float(sample.mean()), quantile * float(sample.std(ddof=1)) / np.sqrt(len(sample))
 
 
+def one_sided(half_width: float, n: int, confidence: float) -> float:
+    """Return how far the one-sided limit of a mean lies from it, from the 95 % half-width."""
+    share = stdtrit(n - 1, confidence) / stdtrit(n - 1, 0.5 + CONFIDENCE / 2.0)
+    return half_width * float(share)
+
+
 def run_blocks(
     task: Callable[[int, int], Any],
     first: int,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from bellweight.basis import Affine
 from bellweight.certificate import Certificate
@@ -22,6 +21,7 @@ from bellweight.models import LinearModel, TabularModel
 from bellweight.policy import Greedy, Model
 from bellweight.pricing import PricedRows
 from bellweight.reach import reachable_box
+from bellweight.simulate import one_sided
 from bellweight.status import BellweightError, FileError
 
 _SWEEPS = 200_000
@@ -237,7 +237,7 @@ def _linear(certificate: Certificate, model: LinearModel) -> dict[str, Any]:
         model, policy, certificate.episodes, horizon=certificate.horizon, seed=certificate.seed
     )
     confidence = 0.95 if certificate.confidence is None else certificate.confidence
-    one_sided = again.half_width / 1.959964 * float(ndtri(confidence))
-    cost = again.mean + one_sided + (again.tail_bound or 0.0)
+    margin = one_sided(again.half_width, again.episodes, confidence)
+    cost = again.mean + margin + (again.tail_bound or 0.0)
     return {"kind": "estimated", "violation": violation, "value": value, "cost": cost,
             "bound": cost - value}  # fmt: skip
