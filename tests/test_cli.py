@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_runs import failure, solved
 from rich.console import Console
 
 import bellweight as bw
@@ -75,26 +76,6 @@ def factories(tmp_path: Path) -> Path:
     path = tmp_path / "queue.py"  # a name that the standard library has, too
     path.write_text(FACTORIES)
     return path
-
-
-def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Run a command that must fail with one line on stderr and nothing on stdout."""
-    code = run(arguments)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    lines = captured.err.splitlines()
-    assert len(lines) == 1, captured.err
-    assert lines[0].startswith("error: ")
-    assert "Traceback" not in captured.err
-    return code, lines[0]
-
-
-def solved(arguments: list[str], tmp_path: Path, code: int = 0) -> dict[str, Any]:
-    """Run `solve` and return its JSON document."""
-    target = tmp_path / "result.json"
-    assert run(["solve", *arguments, "--json", str(target)]) == code
-    document: dict[str, Any] = json.loads(target.read_text())
-    return document
 
 
 def test_solve_prints_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:

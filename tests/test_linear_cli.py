@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_runs import failure, solved
 
 import bellweight as bw
 from bellweight.cli import exits, parse
@@ -61,24 +62,6 @@ def factories(tmp_path: Path) -> str:
 @pytest.fixture(scope="module")
 def clinic() -> bw.LinearModel:
     return bw.problems.scheduling("tiny")
-
-
-def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Run a command that must fail with one line on stderr and nothing on stdout."""
-    code = run(arguments)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    lines = captured.err.splitlines()
-    assert len(lines) == 1, captured.err
-    assert lines[0].startswith("error: ")
-    return code, lines[0]
-
-
-def solved(arguments: list[str], tmp_path: Path, code: int = 0) -> dict[str, Any]:
-    target = tmp_path / "result.json"
-    assert run(["solve", *arguments, "--json", str(target)]) == code
-    document: dict[str, Any] = json.loads(target.read_text())
-    return document
 
 
 @pytest.mark.parametrize(
