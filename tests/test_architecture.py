@@ -22,6 +22,7 @@ SOURCE = Path(bw.__file__).parent
 ORDER = [
     "status",
     "tolerances",
+    "display",
     "checks",
     "files",
     "streams",
@@ -152,7 +153,7 @@ def test_no_file_imports_pickle() -> None:
 def test_the_core_does_not_draw() -> None:
     for library in ("matplotlib", "plotly", "typer", "rich"):
         found = {name.split("/")[0] for name in importers_of(library)}
-        assert found <= {"report", "reproduce", "cli"}
+        assert found <= {"display", "report", "reproduce", "cli"}
 
 
 def test_randomness_is_never_global() -> None:

@@ -24,9 +24,9 @@ from bellweight.cli import exits
 from bellweight.cli.main import run
 from bellweight.cli.output import one_line
 from bellweight.cli.progress import Progress
-from bellweight.report import Column, Table, to_csv, to_text
+from bellweight.display import Column, Table, to_csv, to_text
+from bellweight.display.screen import print_table
 from bellweight.report.document import plain
-from bellweight.report.screen import print_table
 from bellweight.reproduce import table1
 
 QUEUE = ["single_queue", "--option", "capacity=60"]

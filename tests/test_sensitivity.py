@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.report import to_csv, to_text
-from bellweight.report.figures import sensitivity_figure
+from bellweight.display import to_csv, to_text
+from bellweight.display.figures import sensitivity_figure
 
 BASIS = bw.Polynomial(3)
 TEMPERATURES = (0.1, 10.0)

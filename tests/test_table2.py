@@ -18,8 +18,8 @@ import bellweight as bw
 from bellweight import reproduce
 from bellweight.cli import exits
 from bellweight.cli.main import run as command
-from bellweight.report import to_text
-from bellweight.report.figures import convergence_figure
+from bellweight.display import to_text
+from bellweight.display.figures import convergence_figure
 from bellweight.reproduce import Wanted, figure_convergence, table2, table2_view, verdicts
 from bellweight.reproduce.figure_convergence import ConvergenceFigure, FigureSettings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON, TABLE2_SECONDS, Printed

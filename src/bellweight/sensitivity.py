@@ -20,11 +20,11 @@ from bellweight import checks
 from bellweight.basis import Basis
 from bellweight.bench import Bench
 from bellweight.checks import FloatArray
+from bellweight.display import Column, Table, to_text
 from bellweight.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
 from bellweight.occupancy import Simulation
 from bellweight.policy import Model, Policy, Uniform
-from bellweight.report import Column, Table, to_text
 from bellweight.selection import Method, Outcome, Stop, select_weights
 from bellweight.solve import Rows, bench_of
 from bellweight.status import ArgumentError, Status

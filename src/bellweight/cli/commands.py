@@ -383,8 +383,8 @@ def reproduce(
 def demo(context: typer.Context, json: JsonFile = None) -> int:
     """Solve the paper's queue with 50,000 states by every method, in a few seconds."""
     check_writable(json)
-    from bellweight.report.screen import print_table
-    from bellweight.report.table import wrapped
+    from bellweight.display.screen import print_table
+    from bellweight.display.table import wrapped
     from bellweight.reproduce import demo as demonstration
 
     with Progress("one moment", context.obj) as progress:

@@ -53,7 +53,7 @@ def run(
 
 def show(screen: Console, found: Reproduction, out: Path | None, written: tuple[Path, ...]) -> None:
     """Print the tables, and where the files are."""
-    from bellweight.report.screen import print_table
+    from bellweight.display.screen import print_table
 
     for table in found.tables():
         print_table(screen, table)

@@ -1,5 +1,1 @@
-"""Tables for people and for programs: one `Table`, three renderings."""
-
-from bellweight.report.table import Column, Table, to_csv, to_text
-
-__all__ = ["Column", "Table", "to_csv", "to_text"]
+"""Results for programs and for browsers: JSON documents, and pages that open offline."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bellweight import checks, files
-from bellweight.report import Table, to_csv, to_text
+from bellweight.display import Table, to_csv, to_text
 from bellweight.status import ArgumentError, FileError
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Affine
+from bellweight.display import Table
 from bellweight.evaluate import Comparison, Evaluation, compare_ties, evaluate
 from bellweight.models import LinearModel
 from bellweight.occupancy import Simulation
 from bellweight.policy import Greedy
 from bellweight.problems import scheduling
-from bellweight.report import Table
 from bellweight.report.document import plain
 from bellweight.reproduce import clinic_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore

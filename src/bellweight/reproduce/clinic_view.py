@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bellweight.report import Column, Table
+from bellweight.display import Column, Table
 from bellweight.reproduce.paper import CLINIC_HORIZON
 
 if TYPE_CHECKING:

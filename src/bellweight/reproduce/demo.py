@@ -8,9 +8,9 @@ from typing import Any
 
 from bellweight import exact
 from bellweight.basis import Polynomial
+from bellweight.display import Column, Table
 from bellweight.models import TabularModel
 from bellweight.problems import single_queue
-from bellweight.report import Column, Table
 from bellweight.report.document import plain
 from bellweight.reproduce import table1
 from bellweight.reproduce.artefact import Tell, ignore

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight.report import Column, Table
+from bellweight.display import Column, Table
 from bellweight.report.document import plain
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
@@ -128,7 +128,7 @@ class ConvergenceFigure(Reproduction):
 
     def figure(self) -> Figure:
         """Return the picture."""
-        from bellweight.report.figures import convergence_figure
+        from bellweight.display.figures import convergence_figure
 
         noise = float(np.mean([c.noise for c in self.curves])) if self.curves else None
         return convergence_figure({c.method: c.differences for c in self.curves}, noise=noise)

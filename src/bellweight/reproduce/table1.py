@@ -19,12 +19,12 @@ import numpy as np
 from bellweight import exact
 from bellweight.basis import Polynomial
 from bellweight.certificate import Certificate, certify
+from bellweight.display import Table as ReportTable
 from bellweight.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
 from bellweight.policy import Policy, Table, checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.problems.single_queue import geometric
-from bellweight.report import Table as ReportTable
 from bellweight.report.document import plain
 from bellweight.reproduce import table1_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from bellweight.report import Column, Table
+from bellweight.display import Column, Table
 from bellweight.reproduce.paper import TABLE1_HORIZON
 from bellweight.status import Status
 

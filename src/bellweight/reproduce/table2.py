@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellweight.report import Table as ReportTable
+from bellweight.display import Table as ReportTable
 from bellweight.report.document import plain
 from bellweight.reproduce import table2_view
 from bellweight.reproduce.artefact import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bellweight.report import Column, Table
+from bellweight.display import Column, Table
 from bellweight.reproduce.paper import (
     TABLE2_HORIZON,
     TABLE2_LARGEST_QUEUE,

@@ -20,11 +20,11 @@ import numpy as np
 
 from bellweight import conditioning, exact
 from bellweight.basis import Polynomial
+from bellweight.display import Table
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
 from bellweight.policy import Policy
 from bellweight.problems import scheduling
-from bellweight.report import Table
 from bellweight.report.document import plain
 from bellweight.reproduce import table5_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from bellweight.report.table import Table, to_text, wrapped
+from bellweight.display.table import Table, to_text, wrapped
 
 _RICH_MARGIN = 2  # what Rich draws beyond the cells and the gaps between them
 

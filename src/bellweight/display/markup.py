@@ -1,0 +1,90 @@
+"""Tables as HTML, as LaTeX, and as columns that data-frame libraries take.
+
+Cells may hold what users named: everything is escaped here, once.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from bellweight.display.table import Table
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+}
+
+
+def to_html(table: Table, *, notes: bool = True) -> str:
+    """Return a table element with its title as caption; the first column heads the rows."""
+    columns = table.shown
+    sides = ["number" if column.right else "text" for column in columns]
+    head = "".join(
+        f'<th scope="col" class="{side}">{escape(column.heading)}</th>'
+        for column, side in zip(columns, sides, strict=True)
+    )
+    lines = [
+        "".join(
+            f'<th scope="row" class="{side}">{escape(cell)}</th>'
+            if place == 0
+            else f'<td class="{side}">{escape(cell)}</td>'
+            for place, (cell, side) in enumerate(zip(cells, sides, strict=True))
+        )
+        for cells in table.cells()
+    ]
+    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    below = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes) if notes else ""
+    return (
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(table.title)}">'
+        f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        f"{below}\n"
+    )
+
+
+def to_latex(table: Table) -> str:
+    """Return a tabular of the booktabs package inside a table, notes below it."""
+    columns = table.shown
+    sides = "".join("r" if column.right else "l" for column in columns)
+    rows = [[column.heading for column in columns], *table.cells()]
+    head, *body = [" & ".join(map(latex, row)) + r" \\" for row in rows]
+    notes = [rf"\par\smallskip\footnotesize {latex(note)}" for note in table.notes]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{latex(table.title)}}}",
+        rf"\begin{{tabular}}{{{sides}}}",
+        r"\toprule",
+        head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        *notes,
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def to_frame(table: Table) -> dict[str, list[Any]]:
+    """Return every column's raw values by key, as `pandas.DataFrame` and others take them."""
+    return {column.key: [row.get(column.key) for row in table.rows] for column in table.columns}
+
+
+def latex(text: str) -> str:
+    """Return a text with every character that LaTeX would read as a command escaped."""
+    return "".join(_LATEX.get(letter, letter) for letter in text)
