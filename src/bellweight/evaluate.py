@@ -133,12 +133,17 @@ class Comparison(Faces):
         ]
         columns = (
             Column("policy", "policy", right=False),
-            *_COST_COLUMNS,
+            *(replace(c, show=None) if c.key in _COMMON else c for c in _COST_COLUMNS),
             Column("difference", "", None),
             Column("difference_half_width", "", None),
             Column("paired", f"minus {self.baseline}"),
         )
-        return _table("Policies on the same random numbers", rows, columns)
+        one = next(iter(self.evaluations.values()))
+        title = (
+            f"Policies on the same random numbers: {one.episodes:,} episodes of {one.horizon} "
+            f"steps, seed {one.seed}"
+        )
+        return _table(title, rows, columns)
 
     def records(self) -> Table:
         """Return the numbers of `table` without its texts."""
@@ -193,6 +198,7 @@ _COST_COLUMNS = (
 )
 
 
+_COMMON = ("episodes", "horizon", "seed")  # the same for all policies of a comparison
 _TEXTS = ("interval", "paired")
 
 

@@ -20,6 +20,7 @@ from bellweight.slices import Slice, marginal, shown_range, spread, thin
 _MOST_MARGINALS = 4
 _MOST_ACTIONS = 6
 _MOST_NAMED = 40
+_ROUNDING = 1e-9
 _RARE = 0.005  # share of the visits below which a mean says nothing
 _NORMS = {
     "sup_norm": "occupancy minus weights, largest entry",
@@ -140,7 +141,8 @@ def residual_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
         lines = {"residual of the action taken": lambda cut: cut.looked_up(seen.residual)}
         return _pictures(seen, cuts, "residual", "Bellman residual", "cost per step", lines)
     axis = spread(seen)[0]
-    below = float(seen.share[seen.residual < 0.0].sum())
+    rounding = _ROUNDING * (1.0 + np.abs(seen.value))
+    below = float(seen.share[seen.residual < -rounding].sum())
     return (
         Chart(
             "residual", "Bellman residual in visited states", seen.variables[axis],

@@ -74,7 +74,7 @@ class Slice:
         assert self.y is not None
         if names is None:
             low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-            alt = f"{unit} from {low:,.4g} to {high:,.4g} over {self.x_label} and {self.y_label}."
+            alt = f"{unit} from {low:,.6g} to {high:,.6g} over {self.x_label} and {self.y_label}."
         else:
             numbers, names, alt = self._used(numbers, names)
         return HeatMap(
@@ -94,7 +94,7 @@ class Slice:
         renumbered[known] = place
         order = np.argsort(-counts, kind="stable")[:8]
         shares = [f"{names[used[k]]} in {100 * counts[k] / counts.sum():.0f} %" for k in order]
-        more = "" if len(used) <= 8 else f" and {len(used) - 8} others"
+        more = "" if len(used) <= 8 else f" and {len(used) - 8} more"
         alt = f"Over {self.x_label} and {self.y_label}: {', '.join(shares)}{more} of the cells."
         return renumbered, tuple(names[k] for k in used), alt
 

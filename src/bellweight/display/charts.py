@@ -108,8 +108,14 @@ class HeatMap:
 Picture = Chart | HeatMap
 
 
+def name_of(value: float, names: tuple[str, ...]) -> str:
+    """Return the name at a position; nothing beside the positions."""
+    whole = float(value).is_integer() and 0 <= value < len(names)
+    return names[int(value)] if whole else ""
+
+
 def _named(value: float, names: tuple[str, ...] | None) -> Any:
-    return value if names is None else names[round(value)]
+    return value if names is None else name_of(value, names)
 
 
 def _short(value: Any) -> str:

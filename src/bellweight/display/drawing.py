@@ -11,13 +11,13 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap, to_hex
+from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture
+from bellweight.display.shades import shades_of
 
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -140,13 +140,6 @@ def _draw_map(figure: Figure, axes: Axes, picture: HeatMap) -> None:
         bar = figure.colorbar(mesh, ax=axes, ticks=range(0, n, stride))
         bar.ax.set_yticklabels([_cut(name) for name in picture.z_names[::stride]])
     bar.set_label(_plain(picture.z_label))
-
-
-def shades_of(n: int) -> list[str]:
-    """Return n colours for things without an order: distinct ones while there are enough."""
-    if n <= len(COLOURS):
-        return list(COLOURS[:n])
-    return [to_hex(colour) for colour in colormaps["cividis"](np.linspace(0.0, 1.0, n))]
 
 
 def _plain(text: str) -> str:
