@@ -164,7 +164,7 @@ class Comparison(Faces):
         means = np.array([gap.mean for gap in others.values()])
         widths = np.array([gap.half_width for gap in others.values()])
         places = np.arange(len(others), dtype=np.float64)
-        zero = Line(self.baseline, np.zeros(2), np.array([-0.5, len(others) - 0.5]))
+        zero = Line(self.baseline, np.zeros(2), np.array([-0.5, len(others) - 0.5]), "rule")
         points = Line("paired difference, with 95 % interval", means, places, "points", widths)
         alt = " ".join(f"{name}: {gap} to {self.baseline}." for name, gap in others.items())
         title = f"Cost minus that of {self.baseline}, on the same random numbers"

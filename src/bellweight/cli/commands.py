@@ -468,15 +468,22 @@ def reproduce(
 
 
 @app.command(epilog=_EPILOG)
-def demo(context: typer.Context, json: JsonFile = None) -> int:
+def demo(
+    context: typer.Context,
+    page: Annotated[
+        Path, typer.Option(metavar="PAGE.html", help="Where to write the page that shows it.")
+    ] = Path("bellweight-demo.html"),
+    json: JsonFile = None,
+) -> int:
     """Solve the paper's queue with 50,000 states by every method, in a few seconds."""
-    check_writable(json)
+    check_writable(page, json)
     from bellweight.display.screen import print_table
     from bellweight.display.table import wrapped
     from bellweight.reproduce import demo as demonstration
 
     with Progress("one moment", context.obj) as progress:
         found = demonstration.run(progress.tell)
+        found.write_page(page)
     screen = console(json)
     print_table(screen, found.table())
     say(screen, "")
@@ -485,5 +492,6 @@ def demo(context: typer.Context, json: JsonFile = None) -> int:
         say(screen, wrapped(sentence, width))
     for command in demonstration.NEXT:
         say(screen, f"    {command}")
+    say(screen, f"\nSee it: open {page} in a browser.")
     write_document(json, found.document())
     return exits.DONE

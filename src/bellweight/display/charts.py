@@ -25,8 +25,9 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 class Line:
     """One series: positions and heights (n,), and how it is drawn.
 
-    `style` is `line`, `steps` (constant up to the next position), `points`, or `band` (thick, with
-    gaps where a number is missing). `error` (n,) are half-widths along the axis of the numbers.
+    `style` is `line`, `steps` (constant up to the next position), `points`, `band` (thick, with
+    gaps where a number is missing), or `rule` (a level to compare with). `error` (n,) are
+    half-widths along the axis of the numbers.
     """
 
     label: str

@@ -92,7 +92,7 @@ def _draw_line(axes: Axes, line: Line, look: tuple[str, str, str], *, sideways: 
         )
     else:
         step = "steps-post" if line.style == "steps" else "default"
-        few = marker if len(line.x) <= 30 else ""
+        few = marker if len(line.x) <= 30 and line.style != "rule" else ""
         axes.plot(
             line.x, line.y, color=color, linestyle=dash, linewidth=1.5, drawstyle=step,
             marker=few, markersize=4, label=label,

@@ -28,8 +28,9 @@ def gap_chart(found: Sequence[Between], optimum: float | None = None) -> Chart:
     cost = np.array([row.cost for row in rows])
     width = np.array([row.half_width or 0.0 for row in rows])
     lines = []
-    if np.isfinite(low).any():
-        gaps = np.column_stack([low, cost, np.full(len(rows), np.nan)]).ravel()
+    bounded = bool(np.isfinite(low).any())
+    if bounded:
+        gaps = np.column_stack([low, cost + width, np.full(len(rows), np.nan)]).ravel()
         heights = np.column_stack([places, places, np.full(len(rows), np.nan)]).ravel()
         lines.append(Line("where the optimal cost can lie", gaps, heights, "band"))
         known = np.isfinite(low)
@@ -37,19 +38,19 @@ def gap_chart(found: Sequence[Between], optimum: float | None = None) -> Chart:
     lines.append(Line("cost of the policy", cost, places, "points", width if width.any() else None))
     if optimum is not None:
         ends = np.array([-0.5, len(rows) - 0.5])
-        lines.append(Line("optimal cost, exact", np.full(2, optimum), ends))
+        lines.append(Line("optimal cost, exact", np.full(2, optimum), ends, "rule"))
     return Chart(
-        "gap", "Cost and bound", "expected discounted cost", "", tuple(lines),
-        " ".join(_gap_sentence(row) for row in found),
+        "gap", "Cost and bound" if bounded else "Cost", "expected discounted cost", "",
+        tuple(lines), " ".join(_gap_sentence(row, bounded=bounded) for row in found),
         y_names=tuple(row.label for row in rows),
     )  # fmt: skip
 
 
-def _gap_sentence(row: Between) -> str:
+def _gap_sentence(row: Between, *, bounded: bool) -> str:
     width = f" plus or minus {row.half_width:,.4g}" if row.half_width else ""
-    bound = (
-        "no lower bound is proven"
-        if row.low is None
-        else f"no policy costs less than {row.low:,.6g}"
-    )
-    return f"{row.label}: cost {row.cost:,.6g}{width}; {bound}."
+    bound = ""
+    if row.low is not None:
+        bound = f"; no policy costs less than {row.low:,.6g}"
+    elif bounded:
+        bound = "; no lower bound is proven"
+    return f"{row.label}: cost {row.cost:,.6g}{width}{bound}."

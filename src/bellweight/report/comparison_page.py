@@ -29,7 +29,7 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
     one = found.evaluations[found.baseline]
     sentence = (
         f"{len(found.evaluations)} policies met the same {one.episodes:,} episodes of "
-        f"{one.horizon} steps. {best} is the cheapest, with {one_interval(found, best)}."
+        f"{one.horizon} steps. The lowest mean cost is that of {best}, {_interval(found, best)}."
     )
     sections = [
         Section(
@@ -51,10 +51,9 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
     return assemble(title or "Comparison of policies", about or [sentence], sections)
 
 
-def one_interval(found: Comparison, name: str) -> str:
-    """Return a policy's cost with its error, as text."""
+def _interval(found: Comparison, name: str) -> str:
     evaluation = found.evaluations[name]
-    return f"{number(evaluation.mean)} ± {number(evaluation.half_width)}"
+    return f"{evaluation.mean:,.3f} ± {evaluation.half_width:,.3f}"
 
 
 def league_page(
@@ -118,12 +117,9 @@ def _sections(
         same = [found[0] for found in drawn.values() if len(found) == 1]
         if len(same) == len(results):
             yield Section(key, heading, lead, _shared(same, list(results)))
-    facts = [
-        (name, ", ".join(f"{field} = {text}" for field, text in settings_facts(result.method)))
-        for name, result in results.items()
-    ]
+    facts = [(name, _method(result.method)) for name, result in results.items()]
     facts += [("seed", str(next(iter(results.values())).seed)), *origin()]
-    yield Section("settings", "Settings and seed", "", (facts_table("", facts),))
+    yield Section("settings", "What each run does, and its settings", "", (facts_table("", facts),))
 
 
 _CURVES = (
@@ -131,6 +127,12 @@ _CURVES = (
     ("policy", "Policies", "Which action is taken where."),
     ("weights", "Weights", "In which states each run made its value function good."),
 )
+
+
+def _method(method: object) -> str:
+    """Return in a sentence what a method does, and its settings."""
+    does = (type(method).__doc__ or type(method).__name__).splitlines()[0]
+    return f"{does} {', '.join(f'{name} = {text}' for name, text in settings_facts(method))}"
 
 
 def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
