@@ -36,6 +36,7 @@ ORDER = [
     "pricing",
     "frame",
     "alp",
+    "penalty",
     "dual",
     "acting",
     "policy",

@@ -64,23 +64,38 @@ class Audit:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class AlpSolution:
-    """An audited answer of the program.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Solution:
+    """What every kind of program says: audited coefficients (K,) for moments (K,).
 
-    `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
-    `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
-    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
-    are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
-    `unique` says that no other dual is optimal because tight rows and active bounds are
-    independent. `cost_unit` is a typical cost. `proven` is off when the last search for violated
-    rows was cut short.
+    `passes` counts the looks at all rows, `rounds` the steps of the method, `n_rows` the rows that
+    took part. `proven` is off when the last search for violated rows was cut short.
     """
 
     status: Status
     coef: FloatArray
     objective: float
     moments: FloatArray
+    audit: Audit
+    passes: int
+    rounds: int
+    n_rows: int
+    proven: bool
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AlpSolution(Solution):
+    """An audited answer of the linear program.
+
+    `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
+    `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
+    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
+    are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
+    `unique` says that no other dual is optimal because tight rows and active bounds are
+    independent. `cost_unit` is a typical cost.
+    """
+
     tight: IntArray
     tight_rows: Matrix
     tight_cost: FloatArray
@@ -90,13 +105,7 @@ class AlpSolution:
     moment_terms: FloatArray
     dual: FloatArray
     unique: bool
-    audit: Audit
-    passes: int
-    rounds: int
-    n_rows: int
     cost_unit: float
-    proven: bool
-    seconds: float
 
 
 def solve_alp(
@@ -182,7 +191,7 @@ class AlpProgram:
         """Set up coordinates and an empty master, then load the bounds and the rows of `keys`."""
         self.coordinates = self.frame.coordinates(factor)
         raw, cost = self.rows.rows(keys)
-        self.lp = MasterLp(self.coordinates.rank, _cost_unit(cost))
+        self.lp = MasterLp(self.coordinates.rank, cost_unit(cost))
         self.bound_rows, self.bound_cost = self.frame.bounds(self.coordinates)
         self.n_bounds = len(self.bound_cost)
         self.lp.add(self.bound_rows, self.bound_cost)
@@ -275,7 +284,7 @@ class _Attempt:
             if len(fresh) == 0:
                 if distance <= CLEAR_GROWTH * np.abs(self.inner_moments).sum():
                     raise _UnfitError
-                raise SolverError(Status.UNBOUNDED, _ray_text(program.rows.names, coef))
+                raise SolverError(Status.UNBOUNDED, ray_text(program.rows.names, coef))
             program.add(fresh)
         raise SolverError(Status.FAILED, "the rows that bound the program were not found")
 
@@ -459,7 +468,7 @@ def _dense(rows: Matrix) -> FloatArray:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
-def _cost_unit(cost: FloatArray) -> float:
+def cost_unit(cost: FloatArray) -> float:
     """Return a typical size of the costs: the median of those that are not zero."""
     sizes = np.abs(cost[cost != 0.0])
     return float(np.median(sizes)) if len(sizes) else 1.0
@@ -478,7 +487,8 @@ def _worse(first: Audit, second: Audit) -> bool:
     return size(first) > size(second)
 
 
-def _ray_text(names: tuple[str, ...], direction: FloatArray) -> str:
+def ray_text(names: tuple[str, ...], direction: FloatArray) -> str:
+    """Say along which functions an objective grows without limit."""
     leading = np.argsort(-np.abs(direction))[:3]
     terms = ", ".join(f"{names[k]} ({direction[k]:+.2g})" for k in leading if direction[k] != 0.0)
     return f"the objective grows without limit along {terms}"

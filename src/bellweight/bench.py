@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from bellweight import checks, exact, tolerances
-from bellweight.alp import AlpProgram, AlpSolution
+from bellweight.alp import AlpProgram, Solution
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulated_occupancy
+from bellweight.penalty import PenaltyProgram, PenaltySolution
 from bellweight.policy import Greedy, Model, Policy, Support
 from bellweight.pricing import LinearRows
-from bellweight.rows import EventRows, RowSource, TabularRows
+from bellweight.rows import BellmanRows, EventRows, RowSource, TabularRows
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of
 from bellweight.status import ArgumentError, Status
 from bellweight.streams import stream_keys
@@ -61,7 +62,7 @@ class Iterate:
 
     bench: Bench
     point: Point
-    solution: AlpSolution
+    solution: Solution
     dual: Support
     dual_residual: float
 
@@ -92,8 +93,9 @@ class Bench(ABC):
     model: Model
     rows: RowSource
 
-    def __init__(self) -> None:
-        self._program: AlpProgram | None = None
+    def __init__(self, regularisation: float = 0.0) -> None:
+        self.regularisation = regularisation
+        self._program: AlpProgram | PenaltyProgram | None = None
 
     @abstractmethod
     def occupancy(self, policy: Policy) -> Occupancy:
@@ -128,21 +130,27 @@ class Bench(ABC):
         """Number of pairs that pricing has found, None where rows are listed."""
         return None
 
-    def program(self, reference: FloatArray | None = None) -> AlpProgram:
+    def program(self, reference: FloatArray | None = None) -> AlpProgram | PenaltyProgram:
         """Return the program, built around the first weights it is asked for."""
-        if self._program is None:
+        if self._program is None and self.regularisation > 0.0:
+            assert isinstance(self.rows, BellmanRows)
+            self._program = PenaltyProgram(self.rows, self.regularisation, reference)
+        elif self._program is None:
             self._program = AlpProgram(self.rows, reference)
         return self._program
 
     def iterate(self, point: Point) -> Iterate:
-        """Solve the program for some weights and select the minimum-norm dual."""
+        """Solve the program for some weights; its dual is the one of smallest norm."""
         solution = self.program(point.weights).solve(point.moments, point.weights)
-        dual = minimum_norm_dual(solution)
-        if dual.residual > tolerances.DUAL:
-            inexact = solution.status is Status.OPTIMAL
-            solution = replace(solution, status=Status.INACCURATE) if inexact else solution
-        support = Support(*self.rows.support_of(dual.keys), dual.values)
-        return Iterate(self, point, solution, support, dual.residual)
+        if isinstance(solution, PenaltySolution):
+            keys, values, residual = solution.keys, solution.dual, solution.audit.dual_residual
+        else:
+            dual = minimum_norm_dual(solution)
+            keys, values, residual = dual.keys, dual.values, dual.residual
+        if residual > tolerances.DUAL and solution.status is Status.OPTIMAL:
+            solution = replace(solution, status=Status.INACCURATE)
+        support = Support(*self.rows.support_of(keys), values)
+        return Iterate(self, point, solution, support, residual)
 
     def checked_moments(self, moments: Any) -> FloatArray:
         """Return moments (K,) given by the user: those of a distribution, so 1 gives 1."""
@@ -159,8 +167,8 @@ class Bench(ABC):
 class TabularBench(Bench):
     """Everything exact."""
 
-    def __init__(self, rows: TabularRows) -> None:
-        super().__init__()
+    def __init__(self, rows: TabularRows, regularisation: float = 0.0) -> None:
+        super().__init__(regularisation)
         self.rows: TabularRows = rows
         self.model: TabularModel = rows.model
 
@@ -206,8 +214,9 @@ class SimulatedBench(Bench):
         simulation: Simulation,
         seed: int,
         jobs: int | None = None,
+        regularisation: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(regularisation)
         self.rows = rows
         self.model = rows.model
         self.simulation = simulation

@@ -294,7 +294,7 @@ def generating_policy(rows: TabularRows, result: Result) -> Policy:
         raise ArgumentError(
             f"the method {result.method.text} was not stored: certify the result before saving it"
         )
-    bench = TabularBench(rows)
+    bench = TabularBench(rows, result.regularisation)
     iterate = bench.iterate(Point(result.moments, result.weights))
     generated = result.method.prepare(bench).generate(iterate)
     return result.policy if generated is None else generated

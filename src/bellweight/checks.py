@@ -139,6 +139,14 @@ def positive(value: Any, name: str, *, below: float = np.inf, closed: bool = Fal
     return number
 
 
+def at_least_zero(value: Any, name: str) -> float:
+    """Return a finite number that is not negative."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    if not is_number or isinstance(value, bool) or not 0.0 <= float(value) < np.inf:
+        raise ArgumentError(f"{name} is {value!r}, expected a number of zero or more")
+    return float(value)
+
+
 def count(value: Any, name: str, least: int = 1) -> int:
     """Return a whole number that is at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

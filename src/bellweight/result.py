@@ -68,7 +68,8 @@ class Result(Faces):
     cost of the greedy policy from it: the optimal cost lies between them. Both are None where
     states cannot be enumerated: use `bellweight.evaluate` there. `support` lists where the dual has
     mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error` (K,) are
-    the standard errors of simulated moments.
+    the standard errors of simulated moments. `regularisation` is that of the program; a lower bound
+    has been repaired for the violation that it allows.
     """
 
     status: Status
@@ -96,6 +97,7 @@ class Result(Faces):
     model_name: str
     model_size: str
     model_digest: str
+    regularisation: float = 0.0
 
     @property
     def audit(self) -> Audit:
@@ -216,6 +218,13 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         alone = " (DIA follows its target)" if name == "DIA" and last.dual_share == 0.0 else ""
         yield "dual mass", f"on {100.0 * last.dual_share:.3g} % of visits{alone}"
     yield from _cost_facts(result)
+    if result.regularisation > 0.0:
+        states = len(np.unique(result.support.states, axis=0))
+        yield (
+            "regularised",
+            f"by {result.regularisation:g}: the dual has mass in {states:,} states, rows may be "
+            f"violated by {last.audit.violation:.3g}",
+        )
     if last.columns is not None:
         rounds = sum(record.passes for record in result.history)
         seconds = sum(record.solve_seconds for record in result.history)

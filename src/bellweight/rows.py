@@ -192,6 +192,12 @@ class BellmanRows(RowSource):
             picks.add(pairs.start, slack, size, NEAR * (size + level / (1.0 - self.discount)))
         return picks.answer()
 
+    def all_slacks(self, coef: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Go through all pairs once: ranges of pairs, and their slacks."""
+        for states in self._state_blocks(_BLOCK_PAIRS):
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            yield pairs, self.slacks(coef, states)[0]
+
     def seeds(self, weights: FloatArray | None) -> IntArray:
         whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
         if self.n_pairs <= whole or self._sparse:

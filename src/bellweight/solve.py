@@ -72,19 +72,16 @@ def solve(
     weights. `progress` is True for a line per iteration, or a function of each `Iteration`. An
     event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
     `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
+    `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
+    more states, and rows may be violated by what the audit reports.
     """
     if not isinstance(method, Method):
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
-    if regularisation != 0.0:
-        raise ArgumentError(
-            f"regularisation is {regularisation}, expected 0: regularised programs are not "
-            "available in this version"
-        )
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
-    bench = bench_of(model, basis, rows, simulation, seed, jobs)
+    bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
     earlier = _earlier(resume, model, method, bench)
     limits = stop or Stop()
     outcome = select_weights(
@@ -111,6 +108,7 @@ def bench_of(
     simulation: Simulation | None = None,
     seed: int = 0,
     jobs: int | None = None,
+    regularisation: float = 0.0,
 ) -> Bench:
     """Return what several runs on one model and basis can share: rows and one warm program."""
     if not isinstance(model, TabularModel | EventModel | LinearModel):
@@ -119,21 +117,27 @@ def bench_of(
         )
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+    delta = checks.at_least_zero(regularisation, "regularisation")
     simulation = simulation or Simulation()
     if isinstance(model, TabularModel):
         if rows is not None and not isinstance(rows, AllRows):
             raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")
-        return TabularBench((rows or AllRows()).on(model, basis))
+        return TabularBench((rows or AllRows()).on(model, basis), delta)
     if isinstance(model, LinearModel):
         if rows is not None and not isinstance(rows, PricedRows):
             raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
+        if delta > 0.0:
+            raise ArgumentError(
+                f"regularisation is {delta:g}, expected 0 for a linear model: it needs all rows, "
+                "and pricing finds them one by one; to_tabular() lists them where they are few"
+            )
         return SimulatedBench((rows or PricedRows()).on(model, basis), simulation, seed, jobs)
     if not isinstance(rows, SampledRows):
         raise ArgumentError(
             "an event model's states cannot be enumerated: pass "
             "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
         )
-    return SimulatedBench(rows.on(model, basis), simulation, seed, jobs)
+    return SimulatedBench(rows.on(model, basis), simulation, seed, jobs, delta)
 
 
 def _earlier(
@@ -164,6 +168,10 @@ def _earlier(
         raise ArgumentError(
             f"resume is a result of {earlier.method!r}, the method is {method!r}: use the same "
             "settings, or start=Fixed(result.weights)"
+        )
+    if earlier.regularisation != bench.regularisation:
+        raise ArgumentError(
+            f"resume was solved with regularisation={earlier.regularisation:g}: use the same"
         )
     if isinstance(bench, SimulatedBench) and earlier.seed != bench.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
@@ -212,6 +220,7 @@ def _result(
         model_name=model.name,
         model_size=_size(bench),
         model_digest=model.digest,
+        regularisation=bench.regularisation,
     )
 
 

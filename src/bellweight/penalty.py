@@ -1,0 +1,326 @@
+"""The regularised program: a dual that is unique and spreads out, by a semismooth Newton method.
+
+    min cost' lambda + delta/2 ||lambda||^2   s.t.   rows' lambda = moments, lambda >= 0.
+
+Its dual in the coefficients is an exterior penalty problem with K unknowns,
+
+    min_r  -moments' r + ||(rows r - cost)_+||^2 / (2 delta),   lambda = (rows r - cost)_+ / delta,
+
+smooth and piecewise quadratic. Below a finite delta, lambda is the minimum-norm optimal dual of the
+linear program itself: the paper's method is the limit of this family. Rows may be violated by up to
+delta max lambda, which the audit reports and bounds repair.
+
+Each Newton step takes the rows that are violated now; along its direction the exact minimum is
+found from numbers (N,) that one pass over the rows gives. Where no warm start is at hand, a larger
+delta comes first.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight import tolerances
+from bellweight.alp import Audit, Solution, cost_unit, ray_text
+from bellweight.checks import FloatArray, IntArray
+from bellweight.frame import Frame
+from bellweight.rows import BellmanRows
+from bellweight.status import ArgumentError, SolverError, Status
+
+_MAX_STEPS = 200
+_RIDGE = 1e-13  # share of the Hessian's size added where active rows leave directions free
+_FARTHEST = 1e6  # steps go no farther than this many times the largest value
+_STAGE = 0.1  # from one delta to the next
+_ROUGH = 1e-4  # how well a larger delta is solved on the way
+_EXACT = 1e-10
+_FULL = 1e-3  # a step this close to a full one may have found the minimum
+_SEARCHES = 80
+_FLAT = 1e-13  # share of a slope that is rounding
+_ROUNDING = 1e-13  # share of costs and values by which a tight row may seem violated
+_RANK = 1e-12
+_REFRESH = 20  # steps after which violations are computed afresh
+_CHUNK = 20_000  # active rows taken at a time
+_FAR_MOMENTS = 1e3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PenaltySolution(Solution):
+    """The answer of a regularised program: `dual` values on the rows `keys`, all positive.
+
+    `objective` is that of the coefficients, moments' coef; the violation that the regularisation
+    allows is in the audit.
+    """
+
+    regularisation: float
+    keys: IntArray
+    dual: FloatArray
+
+
+class PenaltyProgram:
+    """The regularised program of one row source, warm from one solve to the next."""
+
+    def __init__(
+        self, rows: BellmanRows, regularisation: float, reference: FloatArray | None = None
+    ) -> None:
+        if rows.is_sparse:
+            raise ArgumentError(
+                "regularisation does not go with an Indicator basis: its dual is unique already"
+            )
+        if np.isfinite(rows.lower).any() or np.isfinite(rows.upper).any():
+            raise ArgumentError(
+                "regularisation does not go with bounds on coefficients: leave out one of the two"
+            )
+        self.rows = rows
+        self.regularisation = regularisation
+        self.frame = Frame(rows)
+        self._set(reference)
+        self._unit = cost_unit(rows.pair_cost)
+        self.largest_cost = float(np.abs(rows.pair_cost).max())
+        self.largest_value = (self.largest_cost or 1.0) / (1.0 - rows.discount)
+        self._warm: FloatArray | None = None
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
+        return self.frame.dropped
+
+    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> PenaltySolution:
+        """Return the audited optimum for these moments (K,)."""
+        began = time.perf_counter()
+        self.frame.check_reachable(moments)
+        if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
+            self._set(reference)
+            self._warm = None
+        run = _Run(self, moments)
+        found = None if self._warm is None else run.minimise(self._warm, self.regularisation)
+        if found is None or not found.settled:
+            found = self._from_afar(run)
+        self._warm = found.inner
+        return run.solution(found, self.regularisation, time.perf_counter() - began)
+
+    def _from_afar(self, run: _Run) -> _Minimum:
+        """Solve with larger regularisations first, each from the answer before."""
+        # At this one the penalty of a violated row is of the size of a cost.
+        easy = self._unit * (1.0 - self.rows.discount) * self.coordinates.rank
+        steps = max(0, int(np.ceil(np.log(self.regularisation / easy) / np.log(_STAGE))))
+        inner = self._start()
+        for k in range(steps, 0, -1):
+            inner = run.minimise(inner, self.regularisation / _STAGE**k, _ROUGH).inner
+        return run.minimise(inner, self.regularisation)
+
+    def _set(self, reference: FloatArray | None) -> None:
+        self.coordinates = self.frame.coordinates(self.frame.factor(reference))
+
+    def _start(self) -> FloatArray:
+        """Return a constant below all values."""
+        rows, transform = self.rows, self.coordinates.transform
+        assert transform is not None
+        low = float(rows.pair_cost.min()) / (1.0 - rows.discount)
+        flat, *_ = np.linalg.lstsq(transform, rows.constant(), rcond=None)
+        return np.asarray(low * flat)
+
+
+@dataclass(frozen=True, eq=False)
+class _Minimum:
+    """A minimum in the program's coordinates, and the dual on the rows violated there."""
+
+    inner: FloatArray
+    keys: IntArray
+    dual: FloatArray
+    settled: bool = True
+
+
+class _Run:
+    """One solve: the moments, and what has been looked at."""
+
+    def __init__(self, program: PenaltyProgram, moments: FloatArray) -> None:
+        self.program = program
+        self.moments = moments
+        self.inner_moments = program.coordinates.moments(moments)
+        self.passes = 0
+        self.steps = 0
+
+    def minimise(self, inner: FloatArray, delta: float, tol: float = _EXACT) -> _Minimum:
+        """Return the minimum of the penalty problem by damped Newton steps.
+
+        The problem is piecewise quadratic: a full step that leaves the violated rows as they are
+        has found the minimum exactly.
+        """
+        excess = self._excess(inner)
+        size = float(np.abs(self.inner_moments).max())
+        active = np.flatnonzero(excess > 0.0)
+        for _ in range(_MAX_STEPS):
+            gradient, curvature = self._derivatives(active, excess, delta)
+            residual = float(np.abs(gradient).max()) / size
+            if residual <= tol:
+                break
+            self.steps += 1
+            step = self._step(inner, gradient, curvature)
+            change = self._along(step)
+            length = self._length(excess, change, step, delta)
+            inner, before = inner + length * step, active
+            excess = excess + length * change
+            active = np.flatnonzero(excess > 0.0)
+            if abs(length - 1.0) <= _FULL and tol == _EXACT:
+                exactly = self._exactly(inner, before, delta)
+                if exactly is not None and self._holds(exactly, before):
+                    return exactly
+            if self.steps % _REFRESH == 0 or residual <= _ROUGH:
+                excess = self._excess(inner)  # sums of many steps carry their rounding errors
+                active = np.flatnonzero(excess > 0.0)
+        exactly = self._exactly(inner, active, delta) if tol == _EXACT else None
+        if exactly is not None and self._holds(exactly, active):
+            return exactly
+        if residual > tol:
+            self._refuse(inner)
+        return _Minimum(inner, active, excess[active] / delta, settled=residual <= tol)
+
+    def _holds(self, found: _Minimum, active: IntArray) -> bool:
+        """Return whether no other rows are violated there, but for rounding."""
+        excess = self._excess(found.inner)
+        excess[active] = 0.0
+        level = abs(float(self.inner_moments @ found.inner)) + self.program.largest_cost
+        return bool(excess.max(initial=0.0) <= _ROUNDING * level)
+
+    def _exactly(self, inner: FloatArray, active: IntArray, delta: float) -> _Minimum | None:
+        """Solve the optimality conditions on the violated rows A, to full precision.
+
+        With s0 the least-squares solution of A s = cost and A'A y = moments, the minimum is
+        s0 + delta y with dual A y + (A s0 - cost) / delta, in which nothing cancels. Directions
+        that A leaves free stay as they are. None: these are not the rows of the minimum.
+        """
+        program, moments = self.program, self.inner_moments
+        if not 0 < len(active) <= _CHUNK:
+            return None
+        raw, cost = program.rows.rows(active)
+        rows = np.asarray(program.coordinates.rows(raw))
+        left, size, right = np.linalg.svd(rows, full_matrices=False)
+        known = size > _RANK * size[0]
+        left, size, right = left[:, known], size[known], right[known]
+        seen = right @ moments
+        if np.abs(moments - right.T @ seen).max() > _EXACT * np.abs(moments).max():
+            return None
+        rest = cost - left @ (left.T @ cost)
+        rest -= left @ (left.T @ rest)  # divided by a small delta, a rounding error would show
+        rest[np.abs(rest) <= _ROUNDING * np.abs(cost).max()] = 0.0
+        dual = left @ (seen / size) - rest / delta
+        if float(dual.min()) < -tolerances.DUAL * float(dual.max()):
+            return None
+        place = right.T @ (left.T @ cost / size + delta * seen / size**2)
+        used = dual > 0.0
+        return _Minimum(place + inner - right.T @ (right @ inner), active[used], dual[used])
+
+    def solution(self, found: _Minimum, delta: float, seconds: float) -> PenaltySolution:
+        """Return the answer with its audit, on unscaled data."""
+        rows, coef = self.program.rows, self.program.coordinates.coef(found.inner)
+        keys, dual = found.keys, found.dual
+        excess = self._excess(found.inner)
+        reached, size, paid = np.zeros(rows.n_basis), np.abs(self.moments), 0.0
+        for chunk in _chunks(len(keys)):
+            raw, cost = rows.rows(keys[chunk])
+            dense = np.asarray(raw)
+            reached = reached + dense.T @ dual[chunk]
+            size = size + np.abs(dense).T @ dual[chunk]
+            paid += float(cost @ dual[chunk])
+        error = np.abs(reached - self.moments)
+        objective = float(self.moments @ coef)
+        penalty = delta * float(dual @ dual)
+        gap = abs(objective - paid - penalty) / max(abs(objective), abs(paid), penalty, 1e-300)
+        allowed = delta * float(dual.max(initial=0.0))
+        level = abs(objective) + self.program.largest_cost
+        audit = Audit(
+            violation=max(float(excess.max(initial=0.0)), 0.0),
+            # What the regularisation allows is no fault; only what goes beyond it is.
+            relative_violation=max(0.0, float(excess.max(initial=0.0)) - allowed) / level,
+            dual_residual=float((error / np.where(size > 0.0, size, 1.0)).max()),
+            gap=gap,
+        )
+        return PenaltySolution(
+            status=Status.OPTIMAL if audit.passed else Status.INACCURATE,
+            coef=coef,
+            objective=objective,
+            moments=self.moments,
+            audit=audit,
+            passes=self.passes,
+            rounds=self.steps,
+            n_rows=len(keys),
+            proven=True,
+            seconds=seconds,
+            regularisation=delta,
+            keys=keys,
+            dual=dual,
+        )
+
+    def _excess(self, inner: FloatArray) -> FloatArray:
+        """Return by how much each row (N,) is violated; negative where it holds."""
+        return self._look(self.program.coordinates.coef(inner), homogeneous=False)
+
+    def _along(self, step: FloatArray) -> FloatArray:
+        """Return how fast each row's violation (N,) grows along a step."""
+        return self._look(self.program.coordinates.coef(step), homogeneous=True)
+
+    def _look(self, coef: FloatArray, *, homogeneous: bool) -> FloatArray:
+        rows = self.program.rows
+        self.passes += 1
+        found = np.empty(rows.n_pairs)
+        for pairs, slack in rows.all_slacks(coef):
+            found[pairs] = -slack
+        return found + rows.pair_cost if homogeneous else found
+
+    def _derivatives(
+        self, keys: IntArray, excess: FloatArray, delta: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient and the generalised Hessian from the violated rows."""
+        program = self.program
+        rank = program.coordinates.rank
+        gradient, curvature = -self.inner_moments, np.zeros((rank, rank))
+        for chunk in _chunks(len(keys)):
+            active = np.asarray(program.coordinates.rows(program.rows.rows(keys[chunk])[0]))
+            gradient = gradient + active.T @ (excess[keys[chunk]] / delta)
+            curvature += active.T @ active / delta
+        return gradient, curvature
+
+    def _step(self, inner: FloatArray, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Return the Newton step."""
+        # Where rows leave a direction free, the ridge keeps the step from going off the map.
+        farthest = _FARTHEST * (self.program.largest_value + float(np.abs(inner).max()))
+        ridge = _RIDGE * float(np.trace(curvature)) / len(gradient)
+        ridge = max(ridge, float(np.linalg.norm(gradient)) / farthest)
+        stiff = curvature + ridge * np.eye(len(gradient))
+        return np.asarray(-np.linalg.solve(stiff, gradient))
+
+    def _length(
+        self, excess: FloatArray, change: FloatArray, step: FloatArray, delta: float
+    ) -> float:
+        """Return where the penalty problem is smallest along a step: a zero of its slope."""
+        gain = float(self.inner_moments @ step)
+        low, high, length = 0.0, np.inf, 1.0
+        scale = abs(gain) + abs(float(np.maximum(excess, 0.0) @ change)) / delta
+        for _ in range(_SEARCHES):
+            now = excess + length * change
+            active = now > 0.0
+            slope = float(now[active] @ change[active]) / delta - gain
+            bend = float(change[active] @ change[active]) / delta
+            if abs(slope) <= _FLAT * scale:
+                break
+            low, high = (low, length) if slope > 0.0 else (length, high)
+            newton = length - slope / bend if bend > 0.0 else np.inf
+            if not low < newton < high:
+                newton = 0.5 * (low + high) if np.isfinite(high) else 4.0 * length
+            if newton == length:
+                break
+            length = newton
+        return length
+
+    def _refuse(self, inner: FloatArray) -> None:
+        """Say that the objective grows without limit, where the search has run off the map."""
+        program = self.program
+        if float(np.abs(inner).max()) > _FARTHEST * program.largest_value:
+            coef = program.coordinates.coef(inner / np.linalg.norm(inner))
+            raise SolverError(Status.UNBOUNDED, ray_text(program.rows.names, coef))
+
+
+def _chunks(n: int) -> list[slice]:
+    return [slice(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
