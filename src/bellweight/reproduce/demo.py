@@ -12,8 +12,8 @@ from bellweight.display import Column, Table
 from bellweight.models import TabularModel
 from bellweight.problems import single_queue
 from bellweight.report.document import plain
-from bellweight.reproduce import table1
 from bellweight.reproduce.artefact import Tell, ignore
+from bellweight.reproduce.queue_runs import methods as queue_methods
 from bellweight.solve import solve
 from bellweight.status import Status
 
@@ -123,7 +123,7 @@ def run(tell: Tell = ignore) -> Demo:
     tell("exact optimum", 0.0)
     optimal, optimal_seconds = _optimum(model)
     rows: list[Row] = []
-    methods = table1.methods(model.n_states)
+    methods = queue_methods(model.n_states)
     for name, method in methods.items():
         tell(name, (1 + len(rows)) / (1 + len(methods)))
         result = solve(model, Polynomial(3), method)
