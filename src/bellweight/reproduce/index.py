@@ -28,7 +28,7 @@ _LEAD = (
     "many situations to solve exactly. Approximate linear programming replaces the unknown value "
     "of every situation by a few numbers. How good the resulting decisions are depends on weights "
     "that say which situations matter. The paper chooses these weights from the solution itself; "
-    "this page holds its tables and figures, computed again from its description alone."
+    "this page holds its tables and figures, computed again by Bellweight."
 )
 _WORDS = {
     Word.MATCHES: "our number agrees with the paper's within its interval, or a statement holds",
@@ -54,11 +54,12 @@ def write_index(place: Path) -> Path:
     folder.write_text(place / "verdicts.csv", to_csv(verdict_table(found)))
     body = "\n".join(
         (
+            '<div class="sheet">',
             _top(found),
             *(_section(name, document, place) for name, document in found.items()),
             '<section id="times"><h2>Times</h2>',
             to_html(times.table(timed)),
-            "</section>",
+            "</section></div>",
         )
     )
     return folder.write_text(place / "index.html", page(TITLE, body))
@@ -98,9 +99,9 @@ def summary_table(found: Documents) -> Table:
     total = {key: sum(row[key] for row in rows) for key in ("compared", *Word)}
     columns = (
         Column("name", "of the paper", right=False),
-        Column("about", "what it shows", right=False),
         Column("compared", "compared"),
         *(Column(word.value, word.value) for word in used),
+        Column("about", "what it shows", right=False),
     )
     everything = {"name": "together", "about": "", **total}
     return Table("Verdicts", columns, (*rows, everything))
