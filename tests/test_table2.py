@@ -18,6 +18,7 @@ import bellweight as bw
 from bellweight import reproduce
 from bellweight.cli import exits
 from bellweight.cli.main import run as command
+from bellweight.display import to_csv, to_text
 from bellweight.display.figures import convergence_figure
 from bellweight.reproduce import Wanted, figure_convergence, folder, table2, table2_view, verdicts
 from bellweight.reproduce.figure_convergence import ConvergenceFigure, FigureSettings
@@ -249,6 +250,9 @@ def test_an_interrupted_run_goes_on_to_the_same_table(table: Table2, tmp_path: P
     assert found.complete
     assert timeless(found) == timeless(table)
     assert found.choice == table.choice
+    # No time stands in what people read.
+    assert to_csv(found.rows()) == to_csv(table.rows())
+    assert list(map(to_text, found.tables())) == list(map(to_text, table.tables()))
     # What was finished is not computed again: its times are those of the first run.
     times = [entry["seconds"] for entry in document["runs"]]
     assert [run.seconds for run in found.runs[:7]] == times

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +18,10 @@ from bellweight.display import Column as Shown
 from bellweight.display import Table
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
-from bellweight.reproduce.figure_queue import Column, column_of
+from bellweight.reproduce.figure_queue import Column, columns_of
 from bellweight.reproduce.figure_queue_view import DRAWN
 from bellweight.reproduce.paper import OCCUPIED_FROM
-from bellweight.reproduce.queue_runs import OPTIMAL, TITLES
+from bellweight.reproduce.queue_runs import OPTIMAL
 from bellweight.reproduce.statements import STATED, statement_table
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
@@ -46,17 +46,13 @@ _ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
 
 @dataclass(frozen=True, eq=False)
 class OccupancyFigure(Reproduction):
-    """The initial distributions that are finished."""
+    """One panel for each initial distribution."""
 
     columns: tuple[Column, ...]
     settings: Settings
     seconds: float = 0.0
+    complete: bool = True
     name: str = "figure-occupancy"
-
-    @property
-    def complete(self) -> bool:
-        """Whether every initial distribution is there."""
-        return len(self.columns) == len(TITLES)
 
     @property
     def caption(self) -> str:
@@ -111,7 +107,7 @@ class OccupancyFigure(Reproduction):
 
     def compared(self) -> tuple[Compared, ...]:
         """Return the verdicts on what the paper's text says of this figure."""
-        return compared(self.columns) if self.complete else ()
+        return compared(self.columns)
 
     def times(self) -> tuple[Time, ...]:
         """Return the time of the whole figure."""
@@ -133,14 +129,11 @@ def settings(wanted: Wanted) -> Settings:
 def reproduce(
     settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
 ) -> OccupancyFigure:
-    """Compute the panels one by one; `keep` sees them after each."""
+    """Compute the panels; they take seconds, so a part of them is not worth a picture."""
     began = time.perf_counter()
-    found = OccupancyFigure((), settings)
-    for place, (initial, title) in enumerate(TITLES.items()):
-        tell(title, place / len(TITLES))
-        columns = (*found.columns, column_of(initial))
-        found = replace(found, columns=columns, seconds=time.perf_counter() - began)
-        keep(found)
+    columns = columns_of(tell)
+    found = OccupancyFigure(columns, settings, time.perf_counter() - began)
+    keep(found)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,17 +81,13 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class QueueFigure(Reproduction):
-    """The columns that are finished."""
+    """One column for each initial distribution."""
 
     columns: tuple[Column, ...]
     settings: Settings
     seconds: float = 0.0
+    complete: bool = True
     name: str = "figure-queue"
-
-    @property
-    def complete(self) -> bool:
-        """Whether every initial distribution is there."""
-        return len(self.columns) == len(TITLES)
 
     @property
     def caption(self) -> str:
@@ -134,20 +130,24 @@ def settings(wanted: Wanted) -> Settings:
 def reproduce(
     settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
 ) -> QueueFigure:
-    """Compute the columns one by one; `keep` sees them after each."""
+    """Compute the columns; they take seconds, so a part of them is not worth a picture."""
     began = time.perf_counter()
-    found = QueueFigure((), settings)
-    for place, (initial, title) in enumerate(TITLES.items()):
-        tell(title, place / len(TITLES))
-        column = column_of(initial)
-        seconds = time.perf_counter() - began
-        found = replace(found, columns=(*found.columns, column), seconds=seconds)
-        keep(found)
+    columns = columns_of(tell)
+    found = QueueFigure(columns, settings, time.perf_counter() - began)
+    keep(found)
     return found
 
 
-def column_of(initial: str) -> Column:
-    """Solve the queue from one initial distribution by every method."""
+def columns_of(tell: Tell = ignore) -> tuple[Column, ...]:
+    """Return one column for each initial distribution."""
+    columns = []
+    for place, (initial, title) in enumerate(TITLES.items()):
+        tell(title, place / len(TITLES))
+        columns.append(_column(initial))
+    return tuple(columns)
+
+
+def _column(initial: str) -> Column:
     model = single_queue(initial=initial)
     best = exact.optimal(model).values
     curves = tuple(_curve(model, found, best) for found in policies(model))

@@ -86,8 +86,6 @@ def long_table(columns: Sequence[Column]) -> Table:
 
 def compared(columns: Sequence[Column]) -> tuple[Compared, ...]:
     """Return the verdicts: where the approximations are good."""
-    if not columns:
-        return ()
     first = columns[0]  # fixed weights do not depend on the initial distribution
     low, high = (first[name] for name in _FIXED)
     return (
