@@ -11,7 +11,7 @@ import pytest
 
 import bellweight as bw
 from bellweight import reproduce
-from bellweight.reproduce import Wanted, table1, verdicts
+from bellweight.reproduce import Wanted, queue_runs, table1, verdicts
 from bellweight.reproduce.paper import TABLE1, Printed
 from bellweight.reproduce.table1 import Table1
 from bellweight.reproduce.table1_view import same_order
@@ -59,7 +59,7 @@ def test_certificates_stand_beside_the_true_loss(table: Table1) -> None:
 
 def test_the_settings_are_the_papers() -> None:
     # Every decay from 0.98 on gives the same policy, so the costs alone would not tell.
-    methods = table1.methods(100)
+    methods = queue_runs.methods(100)
     for name, decay in (("Fixed 0.9", 0.9), ("Fixed 0.999", 0.999)):
         method = methods[name]
         assert isinstance(method, bw.Fixed)
