@@ -25,15 +25,18 @@ from bellweight.reproduce import (
     Reproduction,
     Settings,
     Wanted,
+    clinic,
     everything,
     figure_convergence,
     figure_queue,
     folder,
     index,
+    queue_runs,
     table1,
     table5,
     verdicts,
 )
+from bellweight.reproduce.paper import Printed
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.times import table as time_table
 from bellweight.reproduce.verdicts import Compared, Verdict, Word
@@ -203,6 +206,25 @@ def test_every_artefact_has_its_words_and_an_expected_time() -> None:
     for name in reproduce.TITLES:
         artefact = reproduce.find(name)
         assert artefact.settings(Wanted(quick=True)).seed == 0
+
+
+def test_half_a_result_is_not_taken_for_a_finished_row(
+    small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> bw.Result:
+        return replace(bw.solve(*arguments, **options), status=bw.Status.INTERRUPTED)
+
+    assert len(list(queue_runs.policies(small_queue))) == 7
+    monkeypatch.setattr(queue_runs, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(queue_runs.policies(small_queue))
+    for module in (clinic, table5):
+        monkeypatch.setattr(module, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table5.reproduce(Settings())
+    model = bw.problems.scheduling("small")
+    with pytest.raises(KeyboardInterrupt):
+        clinic._Bench(model, Settings(2)).row("Fixed", bw.Fixed(), Printed(1.0, 1.0), 1.0)
 
 
 # Errors.

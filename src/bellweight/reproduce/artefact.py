@@ -11,7 +11,8 @@ from bellweight import checks
 from bellweight.display import Table
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.status import ArgumentError
+from bellweight.solve import Result
+from bellweight.status import ArgumentError, Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,3 +119,10 @@ class Artefact(Protocol):
 
 def ignore(*_: object) -> None:
     """Do nothing: the default of `tell` and `keep`."""
+
+
+def finished(result: Result) -> Result:
+    """Return a result of `solve`, which answers Ctrl-C with half a one: that is passed on."""
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result

@@ -29,7 +29,7 @@ from bellweight.policy import Greedy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
 from bellweight.reproduce import clinic_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
 from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
@@ -191,7 +191,7 @@ class _Bench:
 
     def row(self, label: str, method: Method, printed: Printed, paper_seconds: float) -> Row:
         """Run one method."""
-        result = self._solve(method)
+        result = finished(self._solve(method))
         cost = self._cost(result)
         phases = tuple(
             PhaseCost(phase.cost, phase.half_width or 0.0, phase.is_constant)

@@ -15,6 +15,7 @@ from bellweight.basis import Polynomial
 from bellweight.models import TabularModel
 from bellweight.policy import Policy
 from bellweight.problems.single_queue import geometric
+from bellweight.reproduce.artefact import finished
 from bellweight.selection import Method, Stop
 from bellweight.solve import Result, solve
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy
@@ -58,7 +59,7 @@ def policies(model: TabularModel) -> Iterator[Found]:
     best = exact.optimal(model)
     yield Found(OPTIMAL, best.policy, None, time.perf_counter() - began)
     for name, method in methods(model.n_states).items():
-        result = solve(model, Polynomial(3), method, stop=Stop(tol=1e-8))
+        result = finished(solve(model, Polynomial(3), method, stop=Stop(tol=1e-8)))
         yield Found(name, result.policy, result, result.seconds)
 
 

@@ -23,13 +23,13 @@ from bellweight.evaluate import evaluate
 from bellweight.occupancy import Simulation
 from bellweight.policy import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
-from bellweight.reproduce.artefact import Settings
+from bellweight.reproduce.artefact import Settings, finished
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.rows import SampledRows
 from bellweight.selection import Iteration, Method, Stop
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
 from bellweight.solve import Result, solve
-from bellweight.status import ArgumentError, BellweightWarning, Status
+from bellweight.status import ArgumentError, BellweightWarning
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 METHODS = tuple(TABLE2)
@@ -238,10 +238,8 @@ class Workshop:
         simulation = Simulation(settings.occupancy_episodes, TABLE2_HORIZON)
         stop = Stop(_NEVER if to_the_end else None, max_iterations=settings.max_iterations)
         seed = self._seed(sample, _Purpose.OCCUPANCY)
-        found = self._solve(self.states(sample, n), method, simulation, stop, seed, watch)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return found
+        states = self.states(sample, n)
+        return finished(self._solve(states, method, simulation, stop, seed, watch))
 
     def states(self, sample: int, n: int) -> IntArray:
         """Return the constraint states of a sample; a larger one begins with a smaller one."""

@@ -27,7 +27,7 @@ from bellweight.policy import Policy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
 from bellweight.reproduce import table5_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
 from bellweight.reproduce.clinic import methods
 from bellweight.reproduce.paper import CLINIC_EPISODES, CLINIC_HORIZON, TABLE5, Printed
 from bellweight.reproduce.times import Time
@@ -206,7 +206,7 @@ def _solved(model: TabularModel, basis: Polynomial, method: Any) -> Result:
     with warnings.catch_warnings():
         # That functions of higher degree depend on others is what the rank in the table says.
         warnings.simplefilter("ignore", BellweightWarning)
-        return solve(model, basis, method)
+        return finished(solve(model, basis, method))
 
 
 def _simulated(
