@@ -35,6 +35,7 @@ from bellweight.reproduce.table2_runs import (
     Table2Settings,
     Task,
     Workshop,
+    _fingerprint,
     methods,
     tasks,
 )
@@ -437,6 +438,9 @@ def test_a_whole_table_is_judged() -> None:
     assert not any("seconds" in c.key for shown in table.tables() for c in shown.columns)
     judged = {entry.what: entry.verdict.word for entry in table.compared()}
     assert list(judged) == [*METHODS, "Largest total of a sample", "Largest queue of a sample"]
+    assert "not judged" not in judged.values()
+    full = made_up(cost, Table2Settings())
+    assert "not judged" not in {entry.verdict.word for entry in full.compared()}
     assert judged["Largest total of a sample"] == "matches"
     assert judged["Largest queue of a sample"] == "differs"
     assert "fewer than 400,000" not in " ".join(table2_view.general_notes(table))
@@ -552,6 +556,16 @@ def test_equal_policies_are_simulated_once(table: Table2, monkeypatch: pytest.Mo
     assert simulated == [1, 1]
     shop.run(Task(2, None, LAST_BUFFER), same, lambda _: None)
     assert simulated == [1, 1, 2]
+
+
+def test_policies_are_equal_up_to_rounding_of_coefficients(shop: Workshop) -> None:
+    policy = shop.solve(1, 150, methods()["Random"], lambda _: None).policy
+    known = _fingerprint(policy)
+    assert _fingerprint(replace(policy, coef=policy.coef * (1.0 + 1e-14))) == known
+    assert _fingerprint(replace(policy, coef=policy.coef * (1.0 + 1e-6))) != known
+    assert policy.dual is not None
+    other = replace(policy.dual, actions=policy.dual.actions[::-1].copy())
+    assert _fingerprint(replace(policy, dual=other)) != known
 
 
 def test_the_figure_is_written_and_always_the_same(

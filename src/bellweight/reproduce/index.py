@@ -156,7 +156,7 @@ def _top(found: Documents) -> str:
         f'<p class="lead">{escape(_LEAD)}</p>\n'
         f"<p>Every number of the paper stands beside ours with one of these words:</p>"
         f'<dl class="words">{words}</dl>\n'
-        '<div class="wide" tabindex="0" role="group" aria-label="Verdicts"><table>'
+        '<div class="wide" tabindex="0" role="group" aria-label="Verdicts"><table class="summary">'
         f"<caption>Numbers and statements of the paper, by verdict</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>\n"
         f'<p class="note">Bellweight {escape(__version__)}, seed {escape(", ".join(seeds))}. '

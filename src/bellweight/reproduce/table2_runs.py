@@ -309,9 +309,13 @@ class Workshop:
 
 
 def _fingerprint(policy: Greedy | Rule) -> bytes:
-    """Return what decides a policy's actions: policies that share it act alike."""
+    """Return what decides a policy's actions: policies that share it act alike.
+
+    Coefficients that two methods reach on different ways differ by rounding: nine digits count.
+    """
     if isinstance(policy, Rule):
         return b"rule" + np.asarray(policy.parameters).tobytes()
     ties = policy.dual
-    parts = () if ties is None else (ties.states, ties.actions, ties.values)
-    return b"greedy" + b"".join(np.asarray(part).tobytes() for part in (policy.coef, *parts))
+    parts = () if ties is None else (ties.states, ties.actions)
+    support = b"".join(np.asarray(part).tobytes() for part in parts)
+    return " ".join(f"{entry:.8e}" for entry in policy.coef).encode() + support
