@@ -373,6 +373,19 @@ def test_a_document_of_an_older_version_is_an_error(stubs: Stubs, tmp_path: Path
         index.documents(tmp_path)
 
 
+def test_one_artefact_has_a_page_too_and_replaces_its_old_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "figure-network.json").write_text("of an older version")
+    one = ["reproduce", "figure-network", "--out", str(tmp_path)]
+    assert run(one) == exits.DONE
+    assert "figure-network.pdf, index.html" in capsys.readouterr().out
+    assert '<section id="figure-network">' in (tmp_path / "index.html").read_text()
+    # What the page would have to show from elsewhere must be whole, before the work begins.
+    (tmp_path / "table5.json").write_text("cut in the mid")
+    assert "table5.json is damaged" in failure(one, capsys)[1]
+
+
 # The real thing, small: two folders, one with a single worker, are the same but for times.
 
 REAL = [

@@ -45,7 +45,8 @@ def one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progres
     artefact, settings = _prepared(name, **words, folder=out)
     if out is not None:
         folder.make(out)
-        index.documents(out)
+        # Its own file is written anew; the others must do for the page.
+        index.documents(out, ignoring=name)
     found, written = _computed(artefact, settings, out, progress)
     lines = []
     if out is not None:

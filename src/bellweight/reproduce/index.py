@@ -65,9 +65,9 @@ def write_index(place: Path) -> Path:
     return folder.write_text(place / "index.html", page(TITLE, body))
 
 
-def documents(place: Path) -> Documents:
-    """Return the documents in a folder by name, in the order of the paper."""
-    found = {name: folder.written(name, place) for name in TITLES}
+def documents(place: Path, ignoring: str = "") -> Documents:
+    """Return the documents in a folder by name, in the order of the paper, but for one."""
+    found = {name: folder.written(name, place) for name in TITLES if name != ignoring}
     for name, document in found.items():
         if document is not None and not {"tables", "compared", "times"} <= document.keys():
             raise FileError(
