@@ -215,7 +215,7 @@ def test_a_run_resumes_to_the_same_answer(
         (["solve", "queue_network", "--episodes", "1"], "--episodes"),
         (["solve", "queue_network", "--option", "speed=1"], "expected one of arrivals"),
         (["reproduce", "table1", "--samples", "3"], "--samples does not go with table1"),
-        (["reproduce", "table1", "--quick"], "--quick does not go with table1"),
+        (["reproduce", "all", "--episodes", "9"], "--episodes does not go with all"),
         (["reproduce", "table2", "--exact"], "--exact does not go with table2"),
         (["reproduce", "table2", "--states", "many"], "such as 5000,20000"),
         (["reproduce", "table2", "--states", "5000,0"], "such as 5000,20000"),

@@ -11,7 +11,7 @@ import pytest
 
 import bellweight as bw
 from bellweight import reproduce
-from bellweight.reproduce import table1, verdicts
+from bellweight.reproduce import Wanted, queue_runs, table1, verdicts
 from bellweight.reproduce.paper import TABLE1, Printed
 from bellweight.reproduce.table1 import Table1
 from bellweight.reproduce.table1_view import same_order
@@ -59,7 +59,7 @@ def test_certificates_stand_beside_the_true_loss(table: Table1) -> None:
 
 def test_the_settings_are_the_papers() -> None:
     # Every decay from 0.98 on gives the same policy, so the costs alone would not tell.
-    methods = table1.methods(100)
+    methods = queue_runs.methods(100)
     for name, decay in (("Fixed 0.9", 0.9), ("Fixed 0.999", 0.999)):
         method = methods[name]
         assert isinstance(method, bw.Fixed)
@@ -155,7 +155,8 @@ def test_identical_policies_are_simulated_once(table: Table1) -> None:
 
 def test_files_hold_every_number(table: Table1, tmp_path: Path) -> None:
     paths = reproduce.write(table, tmp_path / "new" / "folder")
-    assert [path.name for path in paths] == ["table1.json", "table1.csv", "table1.txt"]
+    names = ["table1.json", "table1.csv", "table1.txt", "table1.tex"]
+    assert [path.name for path in paths] == names
     document = json.loads(paths[0].read_text())
     assert document["complete"] is True
     rows = list(csv.DictReader(paths[1].read_text().splitlines()))
@@ -164,6 +165,11 @@ def test_files_hold_every_number(table: Table1, tmp_path: Path) -> None:
     for part in table.parts:
         for row in part.rows:
             assert stored[part.initial, row.policy] == row.exact
+    assert document["settings"]["seed"] == 7
+    assert document["files"] == names[1:]
+    # Times are kept in JSON alone, apart from what a seed decides.
+    assert len(document["times"]) == 21
+    assert not any("seconds" in key for key in rows[0])
     assert document["columns"][1]["rows"][3]["exact"] == table["empty"]["PIA"].exact
     assert "differs [1]" in paths[2].read_text()
     assert list(tmp_path.rglob(".*")) == []
@@ -182,10 +188,36 @@ def test_a_reason_is_given_only_when_the_numbers_bear_it_out() -> None:
     assert inside.matches
     assert inside.reason == ""
     far = verdicts.table1("geometric", "PIA", 100.0, Printed(120.0, 0.6), 0.0)
-    assert far.word == "differs"
+    assert far.word is verdicts.Word.DIFFERS
     assert "no reason is known" in far.reason
     other = verdicts.table1("reverse", "PIA", 1e6 + 10.0, Printed(1e6, 1.0), constant=1e6 + 5.0)
     assert "rate 0.6" not in other.reason
+
+
+def test_every_number_of_the_paper_is_judged(table: Table1) -> None:
+    found = table.compared()
+    assert len(found) == 21
+    assert {entry.verdict.word for entry in found} == {"matches", "differs"}
+    first = found[0]
+    assert (first.what, first.paper) == ("Geometric, Optimal", "391.23 ± 0.76")
+    assert first.ours == f"{table['geometric']['Optimal'].exact:,.2f}"
+    assert all(entry.verdict.reason for entry in found if not entry.verdict.matches)
+
+
+def test_latex_names_the_seed_and_holds_every_row(table: Table1, tmp_path: Path) -> None:
+    text = next(p for p in reproduce.write(table, tmp_path) if p.suffix == ".tex").read_text()
+    assert text.startswith("% bellweight reproduce table1, seed 7;")
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
+    assert text.count(r"\bottomrule") == 3
+    assert "Fixed 0.999 & " in text
+    assert r"$\pm$" in text
+    assert "±" not in text
+
+
+def test_quick_is_a_short_simulation() -> None:
+    assert table1.settings(Wanted(quick=True)).episodes == 20_000
+    assert table1.settings(Wanted(quick=True, episodes=77)).episodes == 77
+    assert table1.settings(Wanted(quick=True, exact=True)).episodes is None
 
 
 def test_unknown_names_are_refused() -> None:

@@ -18,9 +18,9 @@ import bellweight as bw
 from bellweight import reproduce
 from bellweight.cli import exits
 from bellweight.cli.main import run as command
-from bellweight.display import to_text
+from bellweight.display import to_csv, to_text
 from bellweight.display.figures import convergence_figure
-from bellweight.reproduce import Wanted, figure_convergence, table2, table2_view, verdicts
+from bellweight.reproduce import Wanted, figure_convergence, folder, table2, table2_view, verdicts
 from bellweight.reproduce.figure_convergence import ConvergenceFigure, FigureSettings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON, TABLE2_SECONDS, Printed
 from bellweight.reproduce.table2 import Table2
@@ -35,6 +35,7 @@ from bellweight.reproduce.table2_runs import (
     Table2Settings,
     Task,
     Workshop,
+    _fingerprint,
     methods,
     tasks,
 )
@@ -81,7 +82,7 @@ def made_up(
         }  # fmt: skip
         place = (task.sample, task.states, task.policy)
         runs.append(Run(*place, own, half_width, own - first, 3.0, **facts))
-    return Table2(tuple(runs), settings, "code", CHOICE, tail_bound=69.0)
+    return Table2(tuple(runs), settings, CHOICE, tail_bound=69.0)
 
 
 def summary(table: Table2, states: int, policy: str) -> Any:
@@ -250,6 +251,9 @@ def test_an_interrupted_run_goes_on_to_the_same_table(table: Table2, tmp_path: P
     assert found.complete
     assert timeless(found) == timeless(table)
     assert found.choice == table.choice
+    # No time stands in what people read.
+    assert to_csv(found.rows()) == to_csv(table.rows())
+    assert list(map(to_text, found.tables())) == list(map(to_text, table.tables()))
     # What was finished is not computed again: its times are those of the first run.
     times = [entry["seconds"] for entry in document["runs"]]
     assert [run.seconds for run in found.runs[:7]] == times
@@ -284,12 +288,16 @@ def test_other_settings_are_refused(
     assert (tmp_path / "table2.json").read_bytes() == before
 
 
-def test_other_code_and_damaged_files_are_refused(table: Table2, tmp_path: Path) -> None:
+def test_other_code_and_damaged_files_are_refused(
+    table: Table2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = replace(TINY, folder=tmp_path)
-    reproduce.write(replace(table, code="older"), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "code_version", lambda: "older")
+        reproduce.write(table, tmp_path)
     with pytest.raises(bw.ArgumentError, match="another version of Bellweight"):
         table2.reproduce(settings)
-    document = table.document()
+    document = folder.document(table)
     del document["runs"][0]["cost"]
     for text in ("", "{", "[]", '{"settings": 3}', json.dumps(document)):
         (tmp_path / "table2.json").write_text(text)
@@ -321,8 +329,9 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
     assert len(json.loads((tmp_path / "out" / "table2.json").read_text())["runs"]) == 28
     assert command([*words, "--json", str(tmp_path / "t.json")]) == exits.DONE
     out = capsys.readouterr().out
-    assert "Policy generation" in out
-    assert "table2.json, table2.csv, table2.txt" in out
+    assert "How the policies were found" in out
+    assert "Times on this machine" in out
+    assert "table2.json, table2.csv, table2.txt, table2.tex, index.html" in out
     document = json.loads((tmp_path / "t.json").read_text())
     assert [{**run, "seconds": None} for run in document["runs"]] == timeless(table)
     # Other settings are one line, and nothing is lost.
@@ -363,7 +372,7 @@ def test_the_two_intervals_answer_different_questions() -> None:
     [
         (13_150.0, 400_000, 300.0, "matches", ""),
         (13_250.0, 400_000, 300.0, "matches", ""),
-        (13_000.0, 399_999, 300.0, "too few episodes", ""),
+        (13_000.0, 399_999, 300.0, "not judged", "too few episodes: 400,000 are needed"),
         (13_000.0, 400_000, 300.0, "better", "constraint sample.*is within it"),
         (13_400.0, 400_000, 300.0, "differs", "constraint sample.*is within it"),
         (12_000.0, 400_000, 300.0, "better", "constraint sample.*is outside it"),
@@ -397,8 +406,8 @@ def test_one_sample_explains_nothing() -> None:
     ("cost", "word"), [(12_900.0, "below"), (13_200.0, "near"), (13_400.0, "above")]
 )
 def test_baselines_stand_beside_the_papers_best(cost: float, word: str) -> None:
-    assert verdicts.table2_baseline(cost, 20.0, 400_000).word == f"{word} the paper's best"
-    assert verdicts.table2_baseline(cost, 20.0, 399_999).word == "too few episodes"
+    assert verdicts.table2_baseline(cost, 20.0, 400_000) == f"{word} the paper's best"
+    assert verdicts.table2_baseline(cost, 20.0, 399_999) == "not judged"
 
 
 def test_a_whole_table_is_judged() -> None:
@@ -408,11 +417,11 @@ def test_a_whole_table_is_judged() -> None:
 
     table = made_up(cost, Table2Settings(samples=4, episodes=100_000))
     adaptive = summary(table, 60_000, "DIA (0.9)")
-    assert adaptive.judgement.word == "better"
-    assert "constraint sample" in adaptive.judgement.reason
+    assert adaptive.verdict.word == "better"
+    assert "constraint sample" in adaptive.verdict.reason
     # PIA's samples lie closer together than the methods.
-    assert "no reason" in summary(table, 60_000, "PIA").judgement.reason
-    assert summary(table, 60_000, LAST_BUFFER).judgement.word == "below the paper's best"
+    assert "no reason" in summary(table, 60_000, "PIA").verdict.reason
+    assert summary(table, 60_000, LAST_BUFFER).standing == "below the paper's best"
     notes = " ".join(table.tables()[0].notes)
     assert "interval of simulation clear of zero: PIA, DIA (0.9); " in notes
     assert "for samples in general too: PIA. Adaptive methods among the first: PIA, D" in notes
@@ -420,21 +429,37 @@ def test_a_whole_table_is_judged() -> None:
     assert "81, 82, 83, 84 (the paper's: 92)" in notes
     generation = summary(table, 5_000, "Random").generation
     assert generation.seconds == 25.0
-    assert generation.speedup == pytest.approx(1_574.53 / 25.0)
-    assert "63 times faster" in to_text(table.tables()[-1])
+    found = {entry.what: entry for entry in table.times()}
+    timed = found["5,000 states, Random, mean of 4 samples"]
+    assert (timed.seconds, timed.paper_seconds, timed.word) == (25.0, 1_574.53, "better")
+    assert timed.pace == "63 times faster"
+    # The paper's time is that of its own number of states.
+    assert found["60,000 states, Random, mean of 4 samples"].paper_seconds is None
+    assert not any("seconds" in c.key for shown in table.tables() for c in shown.columns)
+    judged = {entry.what: entry.verdict.word for entry in table.compared()}
+    assert list(judged) == [*METHODS, "Largest total of a sample", "Largest queue of a sample"]
+    assert "not judged" not in judged.values()
+    full = made_up(cost, Table2Settings())
+    assert "not judged" not in {entry.verdict.word for entry in full.compared()}
+    assert judged["Largest total of a sample"] == "matches"
+    assert judged["Largest queue of a sample"] == "differs"
     assert "fewer than 400,000" not in " ".join(table2_view.general_notes(table))
 
 
 def test_few_episodes_warrant_no_absolute_comparison() -> None:
     table = made_up(lambda *_: 12_000.0, Table2Settings(samples=4, episodes=99_999))
     assert "fewer than 400,000: absolute costs cannot" in " ".join(table2_view.general_notes(table))
-    assert {row.judgement.word for row in table.summaries(5_000)} == {"too few episodes"}
+    rows = table.summaries(5_000)
+    assert {row.verdict.word for row in rows if row.verdict is not None} == {"not judged"}
+    assert {row.standing for row in rows if row.verdict is None} == {"not judged"}
 
 
 def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
     paths = reproduce.write(table, tmp_path / "out")
-    assert [path.name for path in paths] == ["table2.json", "table2.csv", "table2.txt"]
+    suffixes = [".json", ".csv", ".txt", ".tex"]
+    assert [path.name for path in paths] == [f"table2{suffix}" for suffix in suffixes]
     rows = list(csv.DictReader(paths[1].read_text().splitlines()))
+    assert not any("seconds" in key or key == "speedup" for key in rows[0])
     single = [row for row in rows if row["sample"] != "mean"]
     assert [float(row["cost"]) for row in single] == [run.cost for run in table.runs]
     means = {(row["states"], row["policy"]): row for row in rows if row["sample"] == "mean"}
@@ -493,13 +518,64 @@ def test_the_curves_are_successive_differences_of_the_moments(figure: Convergenc
     assert figure.curves[0].noise > 0.0
 
 
+def test_what_the_paper_says_of_the_curves_is_judged(figure: ConvergenceFigure) -> None:
+    def words(*differences: float) -> dict[str, str]:
+        curves = tuple(
+            replace(curve, differences=differences, noise=1.0) for curve in figure.curves
+        )
+        return {e.what: e.verdict.word for e in replace(figure, curves=curves).compared()}
+
+    steady = "DIA (Random) moves steadily to a fixed point"
+    assert words(5.0, 3.0, 4.0) == {
+        "PIA oscillates": "matches",
+        steady: "differs",
+        "DIA (0.9) moves steadily to a fixed point": "differs",
+    }
+    assert words(5.0, 3.0, 0.0)["PIA oscillates"] == "differs"
+    assert words(5.0, 3.0, 0.0)[steady] == "matches"
+    assert words(5.0, 4.0, 3.0)[steady] == "differs"
+    assert {e.verdict.word for e in figure.compared()} == {"matches"}
+
+
+def test_equal_policies_are_simulated_once(table: Table2, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Workshop(TINY)
+    simulated: list[int] = []
+    costs = Workshop._costs
+
+    def counted(shop: Workshop, policy: Any, sample: int, episodes: int) -> Any:
+        simulated.append(sample)
+        return costs(shop, policy, sample, episodes)
+
+    monkeypatch.setattr(Workshop, "_costs", counted)
+    same = replace(CHOICE, is_last_buffer=False)
+    for name in (LAST_BUFFER, OTHER_TIE, BEST_STATIC):
+        row = shop.run(Task(1, None, name), same, lambda _: None)
+        if name != BEST_STATIC:
+            assert row == next(run for run in table.runs if run.task == row.task)
+    # The best static priority of `same` is the other tie by another name.
+    assert simulated == [1, 1]
+    shop.run(Task(2, None, LAST_BUFFER), same, lambda _: None)
+    assert simulated == [1, 1, 2]
+
+
+def test_policies_are_equal_up_to_rounding_of_coefficients(shop: Workshop) -> None:
+    policy = shop.solve(1, 150, methods()["Random"], lambda _: None).policy
+    known = _fingerprint(policy)
+    assert _fingerprint(replace(policy, coef=policy.coef * (1.0 + 1e-14))) == known
+    assert _fingerprint(replace(policy, coef=policy.coef * (1.0 + 1e-6))) != known
+    assert policy.dual is not None
+    other = replace(policy.dual, actions=policy.dual.actions[::-1].copy())
+    assert _fingerprint(replace(policy, dual=other)) != known
+
+
 def test_the_figure_is_written_and_always_the_same(
     figure: ConvergenceFigure, tmp_path: Path
 ) -> None:
     paths = reproduce.write(figure, tmp_path)
-    assert [path.suffix for path in paths] == [".json", ".csv", ".txt", ".png", ".pdf"]
-    assert paths[3].read_bytes().startswith(b"\x89PNG")
-    assert paths[4].read_bytes().startswith(b"%PDF")
+    assert [path.suffix for path in paths] == [".json", ".csv", ".txt", ".tex", ".png", ".pdf"]
+    assert r"\includegraphics[width=\linewidth]{figure-convergence}" in paths[3].read_text()
+    assert paths[4].read_bytes().startswith(b"\x89PNG")
+    assert paths[5].read_bytes().startswith(b"%PDF")
     first = [path.read_bytes() for path in paths]
     assert [path.read_bytes() for path in reproduce.write(figure, tmp_path)] == first
     rows = list(csv.DictReader(paths[1].read_text().splitlines()))

@@ -82,6 +82,15 @@ def test_the_printed_differences_are_those_of_the_printed_costs() -> None:
     assert TABLE5_DIFFERENCE[4] / TABLE5[4]["Random"].mean == pytest.approx(0.0901, abs=5e-5)
 
 
+def test_every_number_of_the_paper_is_judged(found: Table5) -> None:
+    words = {entry.what: entry.verdict.word for entry in found.compared()}
+    assert len(words) == 10
+    assert words["Degree 1, K"] == words["Degree 4, K"] == "matches"
+    assert words["Degree 1, Delta"] == words["Degree 1, Delta in per cent"] == "matches"
+    assert words["Degree 4, Delta"] == words["Degree 4, Delta in per cent"] == "not reproduced"
+    assert words["Degree 4, DIA (Random)"] == "not reproduced"
+
+
 def test_pia_cycles_at_degree_one(found: Table5) -> None:
     row = found[1]["PIA"]
     assert row.status is bw.Status.CYCLING
@@ -90,12 +99,14 @@ def test_pia_cycles_at_degree_one(found: Table5) -> None:
 
 def test_the_files_hold_everything(found: Table5, tmp_path: Path) -> None:
     paths = reproduce.write(found, tmp_path)
-    assert [path.name for path in paths] == ["table5.json", "table5.csv", "table5.txt"]
+    suffixes = [".json", ".csv", ".txt", ".tex"]
+    assert [path.name for path in paths] == [f"table5{suffix}" for suffix in suffixes]
     document = json.loads(paths[0].read_text())
     assert document["complete"]
     assert document["parts"][3]["rank"] == 59
     rows = list(csv.DictReader(paths[1].read_text().splitlines()))
     assert len(rows) == 16
+    assert "seconds" not in rows[0]
     assert float(rows[-1]["exact"]) == found[4]["DIA (Random)"].exact
     text = paths[2].read_text()
     assert "not reproduced" in text

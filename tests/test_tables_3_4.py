@@ -12,7 +12,7 @@ from bellweight import reproduce
 from bellweight.reproduce import clinic, table3, table4, verdicts
 from bellweight.reproduce.artefact import Wanted
 from bellweight.reproduce.clinic import ClinicTable
-from bellweight.reproduce.paper import TABLE3, TABLE4, Printed
+from bellweight.reproduce.paper import TABLE3, TABLE3_SECONDS, TABLE4, Printed
 
 METHODS = ["Fixed", "Random", "PIA", "DIA (Random)"]
 
@@ -44,7 +44,8 @@ def test_good_rows_match_and_pia_shows_both_phases(small: ClinicTable) -> None:
         assert not small[name].is_constant
     pia = small["PIA"]
     assert pia.status is bw.Status.CYCLING
-    assert pia.verdict.word == "other phase"
+    assert pia.verdict.word == "differs"
+    assert pia.verdict.reason.startswith("other phase")
     assert sorted(phase.is_constant for phase in pia.phases) == [False, True]
     text = "\n".join(clinic.clinic_view.notes(small))
     assert "PIA cycles between" in text
@@ -60,12 +61,17 @@ def test_the_range_over_tie_rules_is_shown(small: ClinicTable) -> None:
 
 def test_the_files_hold_everything(small: ClinicTable, tmp_path: Path) -> None:
     paths = reproduce.write(small, tmp_path)
-    assert [path.name for path in paths] == ["table3.json", "table3.csv", "table3.txt"]
+    suffixes = [".json", ".csv", ".txt", ".tex"]
+    assert [path.name for path in paths] == [f"table3{suffix}" for suffix in suffixes]
     document = json.loads(paths[0].read_text())
     assert document["complete"]
     assert len(document["rows_done"]) == 4
     assert document["rows_done"][2]["status"] == "CYCLING"
     lines = paths[1].read_text().splitlines()
+    assert "seconds" not in lines[0]
+    times = {entry["what"]: entry for entry in document["times"]}
+    assert times["PIA"]["paper_seconds"] == TABLE3_SECONDS["PIA"]
+    assert times["PIA"]["seconds"] == small["PIA"].seconds
     assert len(lines) == 1 + 4 + len(document["ties"]["evaluations"])
 
 
@@ -78,21 +84,22 @@ def test_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "width", "constant", "phases", "word"),
+    ("cost", "width", "constant", "phases", "reason"),
     [
-        (100.0, 3.0, False, [], "matches"),
-        (106.0, 3.0, False, [], "differs"),
+        (100.0, 3.0, False, [], ""),
+        (106.0, 3.0, False, [], "no reason is known"),
         (106.0, 3.0, True, [], "ties decide"),
         (5.0, 0.1, False, [(120.0, 2.0)], "other phase"),
-        (5.0, 0.1, False, [(1_200.0, 2.0)], "differs"),
+        (5.0, 0.1, False, [(1_200.0, 2.0)], "no reason is known"),
     ],
 )
 def test_verdicts(
-    cost: float, width: float, constant: bool, phases: list[tuple[float, float]], word: str
+    cost: float, width: float, constant: bool, phases: list[tuple[float, float]], reason: str
 ) -> None:
     found = verdicts.clinic(cost, width, Printed(101.0, 1.0), constant, phases)
-    assert found.word == word
-    assert bool(found.reason) == (word != "matches")
+    assert found.word == ("differs" if reason else "matches")
+    assert reason in found.reason
+    assert bool(found.reason) == bool(reason)
 
 
 @pytest.mark.slow

@@ -415,7 +415,11 @@ def reproduce(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="Of the paper: table1 to table5, figure-convergence."),
+        typer.Argument(
+            metavar="NAME",
+            help="Of the paper: all, table1 to table5, figure-queue, figure-occupancy, "
+            "figure-network or figure-convergence.",
+        ),
     ],
     episodes: Annotated[
         int | None, typer.Option(min=2, help="Per policy (table2: and sample), or per estimate.")
@@ -424,7 +428,7 @@ def reproduce(
         bool, typer.Option("--exact", help="table1, table5: exact values only, no simulation.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="All but table1: a small version of it.")
+        bool, typer.Option("--quick", help="A small version of it; all in a few minutes.")
     ] = False,
     samples: Annotated[
         int | None, typer.Option(min=1, help="table2: samples of states; 5 by default.")
@@ -437,33 +441,31 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write NAME.json, .csv and .txt there, and pictures; table2 goes on from there.",
+            help="Write NAME.json, .csv, .txt and .tex there, pictures and index.html; all and "
+            "table2 go on from there. all: reproduction, or reproduction-quick, by default.",
         ),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     json: JsonFile = None,
 ) -> int:
-    """Compute a table or figure of the paper again, beside the paper's own numbers."""
+    """Compute a table or figure of the paper again, or all, beside the paper's own numbers."""
     check_writable(json)
     check_folder(out)
-    numbers = parse.whole_numbers(states, "--states")
-    artefact, settings = reproducing.prepare(
-        name,
-        episodes=episodes,
-        samples=samples,
-        states=numbers,
-        exact=exact,
-        quick=quick,
-        folder=out,
-        seed=seed,
-        jobs=jobs,
-    )
+    words: dict[str, Any] = {
+        "episodes": episodes,
+        "samples": samples,
+        "states": parse.whole_numbers(states, "--states"),
+        "exact": exact,
+        "quick": quick,
+        "seed": seed,
+        "jobs": jobs,
+    }
+    compute = reproducing.everything if name == "all" else reproducing.one
     with Progress(name, context.obj) as progress:
-        found, paths = reproducing.run(artefact, settings, out, progress)
-    screen = console(json)
-    reproducing.show(screen, found, out, paths)
-    write_document(json, found.document())
+        outcome = compute(name, out, words, progress)
+    outcome.show(console(json))
+    write_document(json, outcome.document)
     return exits.DONE
 
 

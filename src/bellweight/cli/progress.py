@@ -23,6 +23,11 @@ from bellweight.cli.output import one_line
 _SILENT_SECONDS = 2.0
 _LINE_SECONDS = 2.0
 _REFRESH_SECONDS = 0.2
+_MOST_SECONDS = 180.0  # longer times are told in minutes
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _MOST_SECONDS else f"{seconds / 60.0:.0f} min"
 
 
 class Progress:
@@ -73,8 +78,8 @@ class Progress:
         elapsed = time.monotonic() - self._began
         left = ""
         if 0.0 < self._share < 1.0:
-            left = f", about {elapsed * (1.0 / self._share - 1.0):.0f} s left"
-        return f"{self._text}  {elapsed:.0f} s{left}"
+            left = f", about {_span(elapsed * (1.0 / self._share - 1.0))} left"
+        return f"{self._text}  {_span(elapsed)}{left}"
 
     def _announce(self, text: str) -> None:
         self._console.print(text, markup=False, soft_wrap=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,80 @@ from bellweight.cli.progress import Progress
 from bellweight.status import ArgumentError
 
 if TYPE_CHECKING:
+    from bellweight.display import Table
     from bellweight.reproduce import Artefact, Reproduction, Settings
 
 
-def prepare(name: str, **words: Any) -> tuple[Artefact, Settings]:
+@dataclass(frozen=True)
+class Outcome:
+    """What to print, and the same as JSON."""
+
+    tables: tuple[Table, ...]
+    lines: tuple[str, ...]
+    document: dict[str, Any]
+
+    def show(self, screen: Console) -> None:
+        """Print the tables, and where the files are."""
+        from bellweight.display.screen import print_table
+
+        for table in self.tables:
+            print_table(screen, table)
+            say(screen, "")
+        for line in self.lines:
+            say(screen, line)
+
+
+def one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progress) -> Outcome:
+    """Compute one table or figure."""
+    from bellweight.reproduce import folder, index, times
+
+    artefact, settings = _prepared(name, **words, folder=out)
+    if out is not None:
+        folder.make(out)
+        # Its own file is written anew; the others must do for the page.
+        index.documents(out, ignoring=name)
+    found, written = _computed(artefact, settings, out, progress)
+    lines = []
+    if out is not None:
+        names = [path.name for path in (*written, index.write_index(out))]
+        lines.append(f"written to {out}: {', '.join(names)}")
+    elif found.caption:
+        lines.append("give --out DIR for the picture, as PNG and PDF")
+    timed = [times.table({name: found.times()})] if found.times() else []
+    return Outcome((*found.tables(), *timed), tuple(lines), folder.document(found))
+
+
+def everything(
+    name: str, out: Path | None, words: Mapping[str, Any], progress: Progress
+) -> Outcome:
+    """Compute all tables and figures that the folder lacks; Ctrl-C says what is there."""
+    from bellweight.reproduce import Wanted, folder, index
+    from bellweight.reproduce import everything as reproductions
+
+    place = out or reproductions.default_folder(bool(words["quick"]))
+    wanted = Wanted(**words, folder=place)
+    try:
+        wanted.only(name, "quick")
+    except ArgumentError as problem:
+        raise parse.usage(str(problem)) from None
+    folder.make(place)
+    steps = reproductions.plan(wanted)
+    try:
+        reproductions.run(steps, place, progress.tell)
+    except KeyboardInterrupt:
+        there = ", ".join(index.documents(place)) or "nothing yet"
+        raise Interrupted(f"{place} holds {there}; the same command goes on from there") from None
+    found = index.documents(place)
+    kept = [step.name for step in steps if step.finished]
+    lines = [f"finished before, not computed again: {', '.join(kept)}"] if kept else []
+    lines.append(f"written to {place}: open {place / 'index.html'}")
+    counts = {entry: index.counts(document) for entry, document in found.items()}
+    return Outcome(
+        (index.summary_table(found),), tuple(lines), {"folder": str(place), "verdicts": counts}
+    )
+
+
+def _prepared(name: str, **words: Any) -> tuple[Artefact, Settings]:
     """Return what to reproduce and how; what it does not take is wrong usage."""
     from bellweight import reproduce as reproductions
 
@@ -27,7 +99,7 @@ def prepare(name: str, **words: Any) -> tuple[Artefact, Settings]:
         raise parse.usage(str(problem)) from None
 
 
-def run(
+def _computed(
     artefact: Artefact, settings: Settings, out: Path | None, progress: Progress
 ) -> tuple[Reproduction, tuple[Path, ...]]:
     """Compute it, writing what is finished into the folder; Ctrl-C says what is there."""
@@ -49,16 +121,3 @@ def run(
         raise Interrupted(f"what was finished is in {out}{more}") from None
     keep(found)
     return found, written
-
-
-def show(screen: Console, found: Reproduction, out: Path | None, written: tuple[Path, ...]) -> None:
-    """Print the tables, and where the files are."""
-    from bellweight.display.screen import print_table
-
-    for table in found.tables():
-        print_table(screen, table)
-        say(screen, "")
-    if out is not None:
-        say(screen, f"written to {out}: {', '.join(path.name for path in written)}")
-    elif found.has_figure:
-        say(screen, "give --out DIR for the picture, as PNG and PDF")

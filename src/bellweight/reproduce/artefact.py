@@ -1,27 +1,24 @@
-"""What every reproduced table or figure has in common: settings in, a reproduction out, files."""
+"""What every reproduced table or figure has in common: settings in, a reproduction out."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bellweight import checks, files
-from bellweight.display import Table, to_csv, to_text
-from bellweight.status import ArgumentError, FileError
+from bellweight import checks
+from bellweight.display import Table
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared
+from bellweight.solve import Result
+from bellweight.status import ArgumentError, Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Tell = Callable[[str, float], None]
 """Called with what is being done and the share of the work that is finished."""
-
-_PICTURES = ("png", "pdf")
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,9 @@ class Settings:
 
 
 class Reproduction(Protocol):
-    """A reproduced table or figure, finished or not."""
+    """A reproduced table or figure, finished or not; `settings` say how it was computed."""
+
+    settings: Settings
 
     @property
     def name(self) -> str:
@@ -79,12 +78,18 @@ class Reproduction(Protocol):
         """Return the tables that people see."""
 
     def rows(self) -> Table:
-        """Return all numbers as one long table, for CSV."""
+        """Return all numbers as one long table, for CSV; no measured time stands in it."""
+
+    def compared(self) -> tuple[Compared, ...]:
+        """Return every number and statement of the paper with its verdict."""
+
+    def times(self) -> tuple[Time, ...]:
+        """Return what was measured with a clock."""
 
     @property
-    def has_figure(self) -> bool:
-        """Whether there is a picture."""
-        return False
+    def caption(self) -> str:
+        """What the picture shows, if there is one; it must do for those who cannot see it."""
+        return ""
 
     def figure(self) -> Figure | None:
         """Return the picture, if there is one."""
@@ -116,62 +121,8 @@ def ignore(*_: object) -> None:
     """Do nothing: the default of `tell` and `keep`."""
 
 
-def write(reproduction: Reproduction, folder: Path) -> tuple[Path, ...]:
-    """Write NAME.json, .csv and .txt into a folder, and pictures, each whole or not at all."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise FileError(f"cannot make the folder {folder}: {problem.strerror}") from None
-    stem = folder / reproduction.name
-    text = "\n".join(to_text(table) for table in reproduction.tables())
-    return (
-        files.write_json(stem.with_suffix(".json"), reproduction.document()),
-        _write(stem.with_suffix(".csv"), to_csv(reproduction.rows()).encode()),
-        _write(stem.with_suffix(".txt"), text.encode()),
-        *_pictures(reproduction.figure(), stem),
-    )
-
-
-def written(name: str, folder: Path | None) -> dict[str, Any] | None:
-    """Return the document that `write` left in a folder, or None."""
-    if folder is None or not (path := folder / f"{name}.json").exists():
-        return None
-    try:
-        document = json.loads(path.read_text())
-    except OSError as problem:
-        raise FileError(f"cannot read {path}: {problem.strerror}") from None
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise FileError(f"{path} is damaged: delete it, or name another folder")
-    return document
-
-
-@cache
-def code_version() -> str:
-    """Return a fingerprint of all source: rows of different code must not be mixed."""
-    home = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(home.rglob("*.py")):
-        digest.update(str(path.relative_to(home)).encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def _pictures(figure: Figure | None, stem: Path) -> tuple[Path, ...]:
-    if figure is None:
-        return ()
-    paths = []
-    for kind in _PICTURES:
-        stream = io.BytesIO()
-        # No date inside: the same numbers give the same file.
-        dated = {"CreationDate": None} if kind == "pdf" else {}
-        figure.savefig(stream, format=kind, metadata=dated)
-        paths.append(_write(stem.with_suffix(f".{kind}"), stream.getvalue()))
-    return tuple(paths)
-
-
-def _write(path: Path, content: bytes) -> Path:
-    def write_content(stream: Any) -> None:
-        stream.write(content)
-
-    return files.write_whole(path, write_content)
+def finished(result: Result) -> Result:
+    """Return a result of `solve`, which answers Ctrl-C with half a one: that is passed on."""
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result

@@ -29,9 +29,10 @@ from bellweight.policy import Greedy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
 from bellweight.reproduce import clinic_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
 from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
-from bellweight.reproduce.verdicts import Judgement
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared, Verdict, interval
 from bellweight.selection import Method
 from bellweight.solve import Result, solve
 from bellweight.status import BellweightWarning, Status
@@ -71,7 +72,7 @@ class Row:
     objective: float
     is_constant: bool
     phases: tuple[PhaseCost, ...]
-    verdict: Judgement
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class ClinicTable(Reproduction):
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
-        return {**plain(self), "complete": self.complete, "notes": list(clinic_view.notes(self))}
+        return {**plain(self), "notes": list(clinic_view.notes(self))}
 
     def tables(self) -> tuple[Table, ...]:
         """Return the table of methods, and the one of tie rules."""
@@ -106,6 +107,25 @@ class ClinicTable(Reproduction):
     def rows(self) -> Table:
         """Return all numbers as one long table."""
         return clinic_view.long_table(self)
+
+    def compared(self) -> tuple[Compared, ...]:
+        """Return the verdict on every cost of the paper's table."""
+        return tuple(
+            Compared(
+                what=row.method,
+                ours=interval((row.cost.mean, row.cost.half_width)),
+                paper=interval((row.paper.mean, row.paper.half_width)),
+                verdict=row.verdict,
+            )
+            for row in self.rows_done
+        )
+
+    def times(self) -> tuple[Time, ...]:
+        """Return the time of each method beside the paper's, and that of compiling."""
+        return (
+            *(Time(row.method, row.seconds, row.paper_seconds) for row in self.rows_done),
+            Time("compiling, or loading what was compiled before", self.compile_seconds),
+        )
 
 
 def settings_for(name: str, wanted: Wanted) -> Settings:
@@ -171,7 +191,7 @@ class _Bench:
 
     def row(self, label: str, method: Method, printed: Printed, paper_seconds: float) -> Row:
         """Run one method."""
-        result = self._solve(method)
+        result = finished(self._solve(method))
         cost = self._cost(result)
         phases = tuple(
             PhaseCost(phase.cost, phase.half_width or 0.0, phase.is_constant)

@@ -5,41 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bellweight.display import Column, Table
+from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import CLINIC_HORIZON
+from bellweight.reproduce.verdicts import interval
 
 if TYPE_CHECKING:
     from bellweight.reproduce.clinic import ClinicTable, Row
 
 
-def _interval(value: tuple[float, float]) -> str:
-    return f"{value[0]:,.2f} ± {value[1]:,.2f}"
-
-
 _COLUMNS = (
     Column("method", "weights", right=False),
-    Column("seconds", "seconds", "{:.2f}".format),
-    Column("paper_seconds", "paper", "{:,.2f}".format),
-    Column("faster", "faster", "{:,.0f}x".format),
     Column("columns", "columns", "{:,}".format),
-    Column("cost", "cost", _interval),
-    Column("paper", "paper's cost", _interval),
+    Column("cost", "cost", interval),
+    Column("paper", "paper", interval),
     Column("ended", "iterations"),
     Column("verdict", "verdict", right=False),
 )
 _TIE_COLUMNS = (
     Column("rule", "ties go to", right=False),
-    Column("cost", "cost", _interval),
+    Column("cost", "cost", interval),
 )
 
 
 def tables(found: ClinicTable) -> tuple[Table, ...]:
     """Return the table of methods with numbered reasons, and the one of tie rules."""
-    reasons = list(dict.fromkeys(r.verdict.reason for r in found.rows_done if r.verdict.reason))
+    reasons = verdicts.reasons(row.verdict for row in found.rows_done)
     main = Table(
         title=f"The {found.size} clinic: discounted cost over {CLINIC_HORIZON} steps",
         columns=_COLUMNS,
         rows=tuple(_shown(row, reasons) for row in found.rows_done),
-        notes=(*(f"[{k}] {text}." for k, text in enumerate(reasons, 1)), *notes(found)),
+        notes=(*verdicts.numbered(reasons), *notes(found)),
     )
     if found.ties is None:
         return (main,)
@@ -57,7 +52,7 @@ def notes(found: ClinicTable) -> tuple[str, ...]:
     for row in found.rows_done:
         if row.phases:
             phases = "; ".join(
-                f"{_interval((phase.cost, phase.half_width))}"
+                f"{interval((phase.cost, phase.half_width))}"
                 + (" (constant value, decided by ties)" if phase.is_constant else "")
                 for phase in row.phases
             )
@@ -78,10 +73,6 @@ def notes(found: ClinicTable) -> tuple[str, ...]:
                 f"The costs leave out what comes after step {CLINIC_HORIZON}: for any policy at "
                 f"all, at most {tail:,.0f}, a crude bound."
             )
-    texts.append(
-        f"Seconds are those of choosing the weights; compiling, {found.compile_seconds:.1f} s or "
-        "less when it was done before, is not in them."
-    )
     return tuple(texts)
 
 
@@ -105,19 +96,14 @@ def long_table(found: ClinicTable) -> Table:
 
 
 def _shown(row: Row, reasons: list[str]) -> dict[str, Any]:
-    verdict = row.verdict
-    mark = f" [{reasons.index(verdict.reason) + 1}]" if verdict.reason else ""
     ended = "" if row.status.is_success else f" {row.status.name}"
     return {
         "method": row.method,
-        "seconds": row.seconds,
-        "paper_seconds": row.paper_seconds,
-        "faster": row.paper_seconds / row.seconds,
         "columns": row.columns,
         "cost": (row.cost.mean, row.cost.half_width),
         "paper": (row.paper.mean, row.paper.half_width),
         "ended": f"{row.iterations}{ended}",
-        "verdict": verdict.word + mark,
+        "verdict": verdicts.marked(row.verdict, reasons),
     }
 
 
@@ -143,8 +129,6 @@ def _long(found: ClinicTable, row: Row) -> dict[str, Any]:
         "rounds": row.rounds,
         "objective": row.objective,
         "is_constant": row.is_constant,
-        "seconds": row.seconds,
-        "paper_seconds": row.paper_seconds,
     }
     for number, phase in enumerate(row.phases, start=1):
         numbers[f"phase_{number}_cost"] = phase.cost

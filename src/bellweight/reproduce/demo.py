@@ -15,8 +15,8 @@ from bellweight.models import TabularModel
 from bellweight.problems import single_queue
 from bellweight.report import report
 from bellweight.report.document import plain
-from bellweight.reproduce import table1
 from bellweight.reproduce.artefact import Tell, ignore
+from bellweight.reproduce.queue_runs import methods as queue_methods
 from bellweight.solve import Result, solve
 from bellweight.status import Status
 
@@ -138,7 +138,7 @@ def run(tell: Tell = ignore) -> Demo:
     optimal, optimal_seconds = _optimum(model)
     rows: list[Row] = []
     results: dict[str, Result] = {}
-    methods = table1.methods(model.n_states)
+    methods = queue_methods(model.n_states)
     for name, method in methods.items():
         tell(name, (1 + len(rows)) / (1 + len(methods)))
         result = results[name] = solve(model, Polynomial(3), method)

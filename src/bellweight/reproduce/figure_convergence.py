@@ -11,15 +11,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellweight.display import Column, Table
 from bellweight.report.document import plain
+from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
+from bellweight.reproduce.statements import STATED, statement_table
 from bellweight.reproduce.table2_runs import Table2Settings, Workshop, methods
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared
 from bellweight.selection import Iteration
 from bellweight.status import ArgumentError, Status
 
@@ -89,12 +94,8 @@ class ConvergenceFigure(Reproduction):
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
         return {
-            "name": self.name,
-            "complete": self.complete,
             "horizon": TABLE2_HORIZON,
-            "settings": plain(self.settings),
             "seconds": self.seconds,
-            "caption": self.caption,
             "notes": [_sentence(curve) for curve in self.curves],
             "curves": plain(self.curves),
         }
@@ -109,7 +110,8 @@ class ConvergenceFigure(Reproduction):
         columns = [Column(c.method, c.method, lambda value: f"{value:.4g}") for c in self.curves]
         notes = (*map(_sentence, self.curves), self.caption)
         title = "Successive differences of the moments (1-norm)"
-        return (Table(title, (Column("iteration", "iteration"), *columns), tuple(rows), notes),)
+        shown = Table(title, (Column("iteration", "iteration"), *columns), tuple(rows), notes)
+        return statement_table(self.compared()), shown
 
     def rows(self) -> Table:
         """Return all numbers as one long table."""
@@ -121,10 +123,15 @@ class ConvergenceFigure(Reproduction):
         keys = ("method", "iteration", "difference", "noise")
         return Table("Convergence", tuple(Column(key, key) for key in keys), rows)
 
-    @property
-    def has_figure(self) -> bool:
-        """There is one."""
-        return True
+    def compared(self) -> tuple[Compared, ...]:
+        """Return the verdicts on what the paper's text says of this figure."""
+        return tuple(_compared(curve) for curve in self.curves)
+
+    def times(self) -> tuple[Time, ...]:
+        """Return the time of each curve."""
+        return tuple(
+            Time(f"{c.method}, {len(c.differences)} iterations", c.seconds) for c in self.curves
+        )
 
     def figure(self) -> Figure:
         """Return the picture."""
@@ -191,6 +198,22 @@ def _curve(shop: Workshop, name: str, tell: Tell, place: int) -> Curve:
         status=result.status,
         seconds=result.seconds,
     )
+
+
+def _compared(curve: Curve) -> Compared:
+    """Judge the paper's words: PIA oscillates, DIA moves steadily to a fixed point."""
+    steps = curve.differences
+    rises = sum(later > earlier for earlier, later in pairwise(steps))
+    ends = "stands still" if steps[-1] == 0.0 else f"still moves by {steps[-1]:.3g}"
+    ours = f"{rises} rises in {len(steps)} differences, at the end it {ends}"
+    if curve.method == "PIA":
+        holds = rises > 0 and steps[-1] > curve.noise
+        reason = f"the differences fall steadily, to {steps[-1]:.3g}"
+        return Compared("PIA oscillates", ours, STATED, verdicts.statement(holds, reason))
+    holds = rises == 0 and steps[-1] <= curve.noise
+    reason = f"its differences rise {rises} times and end at {steps[-1]:.3g}"
+    what = f"{curve.method} moves steadily to a fixed point"
+    return Compared(what, ours, STATED, verdicts.statement(holds, reason))
 
 
 def _entry(curve: Curve, iteration: int) -> float | None:

@@ -111,3 +111,18 @@ TABLE5: Mapping[int, Mapping[str, Printed]] = {
 
 TABLE5_DIFFERENCE: Mapping[int, float] = {1: 0.0, 4: 1_490.42}
 """The same table: the cost of Random minus that of DIA (Random)."""
+
+TABLE5_PERCENT: Mapping[int, float] = {1: 0.0, 4: 9.01}
+"""The same in per cent of the cost of Random."""
+
+TABLE5_FUNCTIONS: Mapping[int, int] = {1: 5, 4: 70}
+"""The same table: the number of basis functions."""
+
+OCCUPIED_FROM = 50
+"""Text on the occupancy figure: from a full system, states below this are rarely visited."""
+
+NETWORK_GROUPS = ((1, 3, 8), (2, 6), (4, 5, 7))
+NETWORK_ENTRIES = (1, 4)
+NETWORK_DISCOUNT = 0.995
+NETWORK_FUNCTIONS = 45
+"""Appendix on the network: server groups, queues with arrivals, discount, basis functions."""

@@ -3,45 +3,35 @@
 Every cost is computed twice: exactly over the paper's 343 steps, and by simulation with its 95 %
 half-width. The paper's own numbers are simulated, so a number *matches* when our exact value lies
 inside the paper's interval. Where it does not, the verdict gives the reason if one is known.
-Settings as in the paper: cubic basis, start at the initial distribution, step 1, tolerance 1e-8,
-temperature = smoothing_mass = 0.1.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bellweight import exact
-from bellweight.basis import Polynomial
 from bellweight.certificate import Certificate, certify
 from bellweight.display import Table as ReportTable
 from bellweight.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
 from bellweight.policy import Policy, Table, checked_probabilities
 from bellweight.problems import single_queue
-from bellweight.problems.single_queue import geometric
 from bellweight.report.document import plain
 from bellweight.reproduce import table1_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.paper import TABLE1, TABLE1_EPISODES, TABLE1_HORIZON, Printed
-from bellweight.reproduce.verdicts import Verdict
-from bellweight.selection import Method, Stop
-from bellweight.solve import Result, solve
+from bellweight.reproduce.queue_runs import TITLES, Found, cost, policies
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared, Verdict, interval
 from bellweight.status import ArgumentError, Status
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 EPISODES = TABLE1_EPISODES
 RESUMES = False
-TITLES = {
-    "geometric": "Geometric",
-    "empty": "Empty-System",
-    "reverse": "Reverse-Geometric",
-}
+_QUICK = 20_000
 CONSTANT_RATE = 0.6
 """The constant action whose cost the paper's Reverse column prints in its adaptive rows."""
 
@@ -107,10 +97,7 @@ class Table1(Reproduction):
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
         return {
-            "name": self.name,
-            "complete": self.complete,
             "horizon": TABLE1_HORIZON,
-            "settings": plain(self.settings),
             "seconds": self.seconds,
             "columns": [
                 {**plain(part), "title": part.title, "notes": list(table1_view.notes(part))}
@@ -126,13 +113,34 @@ class Table1(Reproduction):
         """Return all numbers as one long table."""
         return table1_view.long_table(self.parts)
 
+    def compared(self) -> tuple[Compared, ...]:
+        """Return the verdict on every number of the paper's table."""
+        return tuple(
+            Compared(
+                what=f"{part.title}, {row.policy}",
+                ours=f"{row.exact:,.2f}",
+                paper=interval((row.paper.mean, row.paper.half_width)),
+                verdict=row.verdict,
+            )
+            for part in self.parts
+            for row in part.rows
+        )
+
+    def times(self) -> tuple[Time, ...]:
+        """Return the time of each policy."""
+        return tuple(
+            Time(f"{part.title}, {row.policy}", row.seconds)
+            for part in self.parts
+            for row in part.rows
+        )
+
 
 def settings(wanted: Wanted) -> Settings:
-    """Return the settings: as many episodes as the paper, or exact values only."""
-    wanted.only("table1", "episodes", "exact")
+    """Return the settings: as many episodes as the paper, fewer, or exact values only."""
+    wanted.only("table1", "episodes", "exact", "quick")
     if wanted.exact and wanted.episodes is not None:
         raise ArgumentError("give --exact or --episodes, not both")
-    episodes = None if wanted.exact else wanted.episodes or EPISODES
+    episodes = None if wanted.exact else wanted.episodes or (_QUICK if wanted.quick else EPISODES)
     return Settings(episodes, wanted.seed, wanted.jobs)
 
 
@@ -149,83 +157,47 @@ def reproduce(
     return table
 
 
-def methods(n_states: int) -> dict[str, Method]:
-    """Return the methods of the table by the name of their row."""
-    low = Fixed(geometric(n_states, 0.9))
-    return {
-        "Fixed 0.9": low,
-        "Fixed 0.999": Fixed(geometric(n_states, 0.999)),
-        "PIA": PIA(),
-        "DIA (Random)": DIA(temperature=0.1, smoothing_mass=0.1),
-        "DIA (0.9)": DIA(target=low, temperature=0.1, smoothing_mass=0.1),
-        "Random": FromPolicy(),
-    }
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A policy, how it was found, and how long that took."""
-
-    name: str
-    policy: Policy
-    result: Result | None
-    seconds: float
-
-
 def _part(initial: str, settings: Settings, tell: Tell, finished: int) -> Part:
     model = single_queue(initial=initial)
     n_rows = len(TABLE1[initial])
     known: dict[bytes, Evaluation] = {}
-    constant = _cost(model, _constant_policy(model, CONSTANT_RATE), TABLE1_HORIZON)
+    constant = cost(model, _constant_policy(model, CONSTANT_RATE), TABLE1_HORIZON)
     rows: list[Row] = []
     best = None
-    for count, found in enumerate(_policies(model)):
+    for count, found in enumerate(policies(model)):
         share = (finished + count / n_rows) / len(TITLES)
         tell(f"{TITLES[initial]}, {found.name}", share)
-        best = _cost(model, found.policy) if best is None else best
+        best = cost(model, found.policy) if best is None else best
         rows.append(_row(model, initial, found, constant, best, settings, known))
     return Part(initial, tuple(rows), constant)
-
-
-def _policies(model: TabularModel) -> Iterator[_Found]:
-    began = time.perf_counter()
-    best = exact.optimal(model)
-    yield _Found("Optimal", best.policy, None, time.perf_counter() - began)
-    for name, method in methods(model.n_states).items():
-        result = solve(model, Polynomial(3), method, stop=Stop(tol=1e-8))
-        yield _Found(name, result.policy, result, result.seconds)
 
 
 def _row(
     model: TabularModel,
     initial: str,
-    found: _Found,
+    found: Found,
     constant: float,
     best: float,
     settings: Settings,
     known: dict[bytes, Evaluation],
 ) -> Row:
-    cost, whole = _cost(model, found.policy, TABLE1_HORIZON), _cost(model, found.policy)
+    within, whole = cost(model, found.policy, TABLE1_HORIZON), cost(model, found.policy)
     printed = TABLE1[initial][found.name]
     result = found.result
     return Row(
         policy=found.name,
-        exact=cost,
-        tail=abs(whole - cost),
+        exact=within,
+        tail=abs(whole - within),
         simulated=_simulated(model, found.policy, settings, known),
         paper=printed,
         iterations=None if result is None else len(result.history),
         status=None if result is None else result.status,
         seconds=found.seconds,
-        verdict=verdicts.table1(initial, found.name, cost, printed, constant),
+        verdict=verdicts.table1(initial, found.name, within, printed, constant),
         loss=max(0.0, whole - best),
         # The record of a certificate holds arrays over all states, which no table needs.
         certificate=None if result is None else replace(certify(model, result), record={}),
     )
-
-
-def _cost(model: TabularModel, policy: Policy, horizon: int | None = None) -> float:
-    return float(model.initial @ exact.policy_value(model, policy, horizon))
 
 
 def _simulated(

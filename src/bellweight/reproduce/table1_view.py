@@ -7,7 +7,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from bellweight.display import Column, Table
+from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import TABLE1_HORIZON
+from bellweight.reproduce.verdicts import interval
 from bellweight.status import Status
 
 if TYPE_CHECKING:
@@ -20,15 +22,11 @@ def _money(value: float) -> str:
     return f"{value:,.2f}"
 
 
-def _interval(value: tuple[float, float]) -> str:
-    return f"{value[0]:,.2f} ± {value[1]:,.2f}"
-
-
 _COLUMNS = (
     Column("policy", "policy", right=False),
     Column("exact", "exact", _money),
-    Column("simulated", "simulated", _interval),
-    Column("paper", "paper", _interval),
+    Column("simulated", "simulated", interval),
+    Column("paper", "paper", interval),
     Column("tail", "tail", lambda value: f"{value:,.3g}" if value < 100 else f"{value:,.0f}"),
     Column("loss", "loss", lambda value: f"{value:,.3g}" if value < 1_000 else f"{value:,.0f}"),
     Column("bound", "loss at most", lambda v: f"{v:,.3g}" if v < 1_000 else f"{v:,.0f}"),
@@ -39,13 +37,13 @@ _COLUMNS = (
 
 def table(part: Part) -> Table:
     """Return one column of the paper as a table of its own, with numbered reasons below."""
-    reasons = list(dict.fromkeys(row.verdict.reason for row in part.rows if row.verdict.reason))
+    reasons = verdicts.reasons(row.verdict for row in part.rows)
     simulated = any(row.simulated is not None for row in part.rows)
     return Table(
         title=f"{part.title}: discounted cost over {TABLE1_HORIZON} steps",
         columns=tuple(c for c in _COLUMNS if simulated or c.key != "simulated"),
         rows=tuple(_shown_row(row, reasons) for row in part.rows),
-        notes=(*(f"[{i}] {text}." for i, text in enumerate(reasons, 1)), *notes(part)),
+        notes=(*verdicts.numbered(reasons), *notes(part)),
     )
 
 
@@ -58,11 +56,11 @@ def long_table(parts: Iterable[Part]) -> Table:
 def notes(part: Part) -> tuple[str, ...]:
     """Return what the numbers of one column show as a whole."""
     found = [_ending_note(part), _order_note(part)]
-    gaps = [row.verdict.difference for row in part.rows]
+    gaps = [row.paper.mean - row.exact for row in part.rows]
     if part.initial == "geometric":
         found.append(f"The paper's costs are {min(gaps):.2f} to {max(gaps):.2f} above ours.")
     if part.initial == "reverse":
-        largest = max(row.verdict.relative for row in part.rows)
+        largest = max(_relative(row) for row in part.rows)
         found.append(
             f"Rate 0.6 in every state costs {part.constant:,.2f}. The largest difference to the "
             f"paper is {100.0 * largest:.1g} % of the cost."
@@ -111,6 +109,11 @@ def _order_note(part: Part) -> str:
     return "The policies do not all stand in the paper's order: see the differences."
 
 
+def _relative(row: Row) -> float:
+    """Return how far the paper's number is from ours, as a share of ours."""
+    return abs(row.paper.mean - row.exact) / abs(row.exact)
+
+
 def _agrees(row: Row) -> bool:
     return row.simulated is not None and (
         abs(row.simulated.mean - row.exact) <= row.simulated.half_width
@@ -124,8 +127,6 @@ def _ended(row: Row) -> str | None:
 
 
 def _shown_row(row: Row, reasons: list[str]) -> dict[str, Any]:
-    verdict = row.verdict
-    mark = f" [{reasons.index(verdict.reason) + 1}]" if verdict.reason else ""
     return {
         "policy": row.policy,
         "exact": row.exact,
@@ -135,7 +136,7 @@ def _shown_row(row: Row, reasons: list[str]) -> dict[str, Any]:
         "loss": row.loss,
         "bound": row.certificate and row.certificate.bound,
         "ended": _ended(row),
-        "verdict": verdict.word + mark,
+        "verdict": verdicts.marked(row.verdict, reasons),
     }
 
 
@@ -154,13 +155,12 @@ def _long_row(part: Part, row: Row) -> dict[str, Any]:
         "paper": row.paper.mean,
         "paper_half_width": row.paper.half_width,
         "difference": row.verdict.difference,
-        "relative": row.verdict.relative,
+        "relative": _relative(row),
         "loss": row.loss,
         "bound": row.certificate and row.certificate.bound,
         "greedy_bound": row.certificate and row.certificate.greedy_bound,
         "iterations": row.iterations,
         "status": row.status and row.status.name,
-        "seconds": row.seconds,
         "verdict": row.verdict.word,
         "reason": row.verdict.reason,
     }

@@ -19,16 +19,9 @@ from typing import Any
 from bellweight.display import Table as ReportTable
 from bellweight.report.document import plain
 from bellweight.reproduce import table2_view
-from bellweight.reproduce.artefact import (
-    Reproduction,
-    Settings,
-    Tell,
-    Wanted,
-    code_version,
-    ignore,
-    written,
-)
-from bellweight.reproduce.paper import TABLE2_HORIZON
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.folder import check_same, written
+from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
 from bellweight.reproduce.table2_runs import (
     Choice,
     Run,
@@ -39,8 +32,10 @@ from bellweight.reproduce.table2_runs import (
     work,
 )
 from bellweight.reproduce.table2_summary import Summary, summaries
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared
 from bellweight.selection import Iteration
-from bellweight.status import ArgumentError, FileError
+from bellweight.status import FileError
 
 EPISODES = Table2Settings().episodes
 RESUMES = True
@@ -56,13 +51,11 @@ _CANDIDATES = 72  # static priorities
 class Table2(Reproduction):
     """The table, or the rows of it that are finished.
 
-    `code` is a fingerprint of the source; `tail_bound` is what any policy can cost after the last
-    step.
+    `tail_bound` is what any policy can cost after the last step.
     """
 
     runs: tuple[Run, ...]
     settings: Table2Settings
-    code: str
     choice: Choice | None = None
     tail_bound: float | None = None
     compile_seconds: float = 0.0
@@ -86,10 +79,7 @@ class Table2(Reproduction):
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
         return {
-            "name": self.name,
-            "complete": self.complete,
             "horizon": TABLE2_HORIZON,
-            "settings": identity(self.settings, self.code),
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "tail_bound": self.tail_bound,
@@ -112,6 +102,24 @@ class Table2(Reproduction):
         """Return all numbers as one long table."""
         return table2_view.long_table(self)
 
+    @property
+    def judged_states(self) -> int:
+        """The number of states whose rows are compared with the paper's: its own, if it is here."""
+        sizes = self.settings.states
+        return TABLE2_STATES if TABLE2_STATES in sizes else sizes[0]
+
+    def compared(self) -> tuple[Compared, ...]:
+        """Return the verdict on every number that the paper prints."""
+        return table2_view.compared(self.summaries(self.judged_states))
+
+    def times(self) -> tuple[Time, ...]:
+        """Return the mean time of policy generation, and that of compiling."""
+        rows = [row for n in self.settings.states for row in self.summaries(n)]
+        return (
+            *table2_view.times(rows),
+            Time("compiling, or loading what was compiled before", self.compile_seconds),
+        )
+
 
 def settings(wanted: Wanted) -> Table2Settings:
     """Return the settings that the command line asks for."""
@@ -132,7 +140,7 @@ def reproduce(
     """
     assert isinstance(settings, Table2Settings)
     began = time.perf_counter()
-    table = _earlier(settings, code_version())
+    table = _earlier(settings)
     todo = [task for task in tasks(settings) if task not in {run.task for run in table.runs}]
     if not todo:
         return table
@@ -158,12 +166,6 @@ def reproduce(
     return table
 
 
-def identity(settings: Table2Settings, code: str) -> dict[str, Any]:
-    """Return everything that decides the numbers, as JSON."""
-    named = plain(settings)
-    return {**{key: named[key] for key in named if key not in ("jobs", "folder")}, "code": code}
-
-
 def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) -> Run:
     assert table.choice is not None
     tell(str(task), share)
@@ -174,13 +176,13 @@ def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) ->
     return shop.run(task, table.choice, watch)
 
 
-def _earlier(settings: Table2Settings, code: str) -> Table2:
+def _earlier(settings: Table2Settings) -> Table2:
     """Return what an earlier run left in the folder, if its settings are the same."""
     document = written("table2", settings.folder)
-    fresh = Table2((), settings, code)
+    fresh = Table2((), settings)
     if document is None:
         return fresh
-    _check_same(document.get("settings"), identity(settings, code), settings)
+    check_same("table2", settings.folder, document, settings)
     try:
         return replace(
             fresh,
@@ -194,24 +196,6 @@ def _earlier(settings: Table2Settings, code: str) -> Table2:
         raise FileError(
             f"{settings.folder}/table2.json is damaged: delete it, or name another folder"
         ) from None
-
-
-def _check_same(theirs: Any, ours: Mapping[str, Any], settings: Table2Settings) -> None:
-    if theirs == ours:
-        return
-    place = f"{settings.folder}/table2.json"
-    if not isinstance(theirs, dict):
-        raise FileError(f"{place} is damaged: delete it, or name another folder")
-    for key, value in ours.items():
-        if key != "code" and theirs.get(key) != value:
-            raise ArgumentError(
-                f"{place} was computed with {key} {theirs.get(key)}, here {key} is {value}: name "
-                "another folder, delete the file to start afresh, or repeat the settings to go on"
-            )
-    raise ArgumentError(
-        f"{place} was computed by another version of Bellweight: name another folder, or delete "
-        "the file to start afresh"
-    )
 
 
 def _run(entry: Mapping[str, Any]) -> Run:

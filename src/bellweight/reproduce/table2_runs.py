@@ -21,15 +21,15 @@ from bellweight.basis import Polynomial
 from bellweight.checks import FloatArray, IntArray
 from bellweight.evaluate import evaluate
 from bellweight.occupancy import Simulation
-from bellweight.policy import Policy, Uniform
+from bellweight.policy import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
-from bellweight.reproduce.artefact import Settings
+from bellweight.reproduce.artefact import Settings, finished
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.rows import SampledRows
 from bellweight.selection import Iteration, Method, Stop
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
 from bellweight.solve import Result, solve
-from bellweight.status import ArgumentError, BellweightWarning, Status
+from bellweight.status import ArgumentError, BellweightWarning
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 METHODS = tuple(TABLE2)
@@ -179,7 +179,7 @@ class Workshop:
         self.settings = settings
         self.network = QueueNetwork()
         self.model = self.network.model()
-        self._reference: tuple[int, FloatArray] | None = None
+        self._known: dict[tuple[int, bytes], FloatArray] = {}
         self._opened = time.perf_counter() - began
 
     def warm_up(self) -> tuple[float, float]:
@@ -238,10 +238,8 @@ class Workshop:
         simulation = Simulation(settings.occupancy_episodes, TABLE2_HORIZON)
         stop = Stop(_NEVER if to_the_end else None, max_iterations=settings.max_iterations)
         seed = self._seed(sample, _Purpose.OCCUPANCY)
-        found = self._solve(self.states(sample, n), method, simulation, stop, seed, watch)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return found
+        states = self.states(sample, n)
+        return finished(self._solve(states, method, simulation, stop, seed, watch))
 
     def states(self, sample: int, n: int) -> IntArray:
         """Return the constraint states of a sample; a larger one begins with a smaller one."""
@@ -271,7 +269,7 @@ class Workshop:
                 progress=watch,
             )
 
-    def _baseline(self, name: str, choice: Choice) -> Policy:
+    def _baseline(self, name: str, choice: Choice) -> Rule:
         fixed = {BEST_STATIC: choice.order, OTHER_TIE: _OTHER_TIE_ORDER}
         if name in fixed:
             return self.network.static_priority([i - 1 for i in fixed[name]])
@@ -281,25 +279,25 @@ class Workshop:
             "Max-pressure": self.network.max_pressure,
         }[name]()
 
-    def _judged(self, task: Task, policy: Policy, facts: dict[str, object]) -> Run:
+    def _judged(self, task: Task, policy: Greedy | Rule, facts: dict[str, object]) -> Run:
         """Simulate a policy beside last-buffer-first."""
-        reference = self._last_buffer_costs(task.sample)
-        is_reference = task.policy == LAST_BUFFER
-        costs = (
-            reference if is_reference else self._costs(policy, task.sample, self.settings.episodes)
-        )
+        reference = self._evaluated(self.network.last_buffer_first(), task.sample)
+        costs = self._evaluated(policy, task.sample)
         mean, width = mean_and_half_width(costs)
         gap, gap_width = mean_and_half_width(costs - reference)
         place = (task.sample, task.states, task.policy)
         return Run(*place, mean, width, gap, gap_width, **facts)  # type: ignore[arg-type]
 
-    def _last_buffer_costs(self, sample: int) -> FloatArray:
-        if self._reference is None or self._reference[0] != sample:
-            rule = self.network.last_buffer_first()
-            self._reference = sample, self._costs(rule, sample, self.settings.episodes)
-        return self._reference[1]
+    def _evaluated(self, policy: Greedy | Rule, sample: int) -> FloatArray:
+        """Return the costs of a policy's episodes, simulated once for all rows that share it."""
+        key = sample, _fingerprint(policy)
+        # Rows come sample by sample.
+        self._known = {known: costs for known, costs in self._known.items() if known[0] == sample}
+        if key not in self._known:
+            self._known[key] = self._costs(policy, sample, self.settings.episodes)
+        return self._known[key]
 
-    def _costs(self, policy: Policy, sample: int, episodes: int) -> FloatArray:
+    def _costs(self, policy: Greedy | Rule, sample: int, episodes: int) -> FloatArray:
         rollout = rollout_of(self.model, policy)
         seed = self._seed(sample, _Purpose.EVALUATION)
         return episode_costs(rollout, 0, episodes, TABLE2_HORIZON, seed, self.settings.jobs)
@@ -308,3 +306,16 @@ class Workshop:
         """Return a seed for one sample (0: for what samples share) and one purpose."""
         sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(sample, int(purpose)))
         return int(sequence.generate_state(1)[0])
+
+
+def _fingerprint(policy: Greedy | Rule) -> bytes:
+    """Return what decides a policy's actions: policies that share it act alike.
+
+    Coefficients that two methods reach on different ways differ by rounding: nine digits count.
+    """
+    if isinstance(policy, Rule):
+        return b"rule" + np.asarray(policy.parameters).tobytes()
+    ties = policy.dual
+    parts = () if ties is None else (ties.states, ties.actions)
+    support = b"".join(np.asarray(part).tobytes() for part in parts)
+    return " ".join(f"{entry:.8e}" for entry in policy.coef).encode() + support

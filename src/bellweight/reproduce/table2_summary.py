@@ -17,7 +17,7 @@ import numpy as np
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import TABLE2, TABLE2_SECONDS, Printed
 from bellweight.reproduce.table2_runs import BASELINES, METHODS, Run
-from bellweight.reproduce.verdicts import Judgement
+from bellweight.reproduce.verdicts import Verdict
 from bellweight.simulate import mean_and_half_width
 
 
@@ -50,26 +50,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Generation:
-    """How policies were found: seconds (mean, least, most), beside the paper's; how runs ended.
-
-    `speedup` is how many times faster than the paper's the mean is.
-    """
+    """How policies were found: mean seconds, beside the paper's; how runs ended."""
 
     seconds: float
-    fastest: float
-    slowest: float
     paper_seconds: float | None
     iterations: tuple[int, ...]
     statuses: Mapping[str, int]
     dual_share: float | None
     largest_totals: tuple[int, ...]
     largest_queues: tuple[int, ...]
-    speedup: float | None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One row of the table, over the samples that are finished; `episodes` are pooled."""
+    """One row of the table, over the samples that are finished; `episodes` are pooled.
+
+    A baseline, which the paper lacks, has no verdict: `standing` says how it compares with the
+    paper's best row.
+    """
 
     states: int | None
     policy: str
@@ -79,7 +77,8 @@ class Summary:
     difference: Estimate
     generation: Generation | None
     paper: Printed | None
-    judgement: Judgement
+    verdict: Verdict | None
+    standing: str | None
 
 
 def summaries(runs: Sequence[Run], states: int, episodes: int) -> tuple[Summary, ...]:
@@ -93,7 +92,7 @@ def summaries(runs: Sequence[Run], states: int, episodes: int) -> tuple[Summary,
     gaps = [row.difference.mean for row in found if row.paper is not None]
     between_methods = max(gaps) - min(gaps) if gaps else 0.0
     return tuple(
-        replace(row, judgement=_judged(row, between_methods)) if row.paper is not None else row
+        replace(row, verdict=_judged(row, between_methods)) if row.paper is not None else row
         for row in found
     )
 
@@ -138,11 +137,12 @@ def _summary(runs: Sequence[Run], episodes: int) -> Summary:
         ),
         generation=_generation(runs) if is_method else None,
         paper=TABLE2.get(first.policy),
-        judgement=verdicts.table2_baseline(cost.mean, cost.simulated, pooled),
+        verdict=None,
+        standing=None if is_method else verdicts.table2_baseline(cost.mean, cost.simulated, pooled),
     )
 
 
-def _judged(row: Summary, between_methods: float) -> Judgement:
+def _judged(row: Summary, between_methods: float) -> Verdict:
     assert row.paper is not None
     return verdicts.table2(
         row.cost.mean,
@@ -160,17 +160,12 @@ def _judged(row: Summary, between_methods: float) -> Judgement:
 def _generation(runs: Sequence[Run]) -> Generation:
     seconds = [run.seconds for run in runs if run.seconds is not None]
     shares = [run.dual_share for run in runs if run.dual_share is not None]
-    mean = float(np.mean(seconds))
-    printed = TABLE2_SECONDS.get(runs[0].policy)
     return Generation(
-        seconds=mean,
-        fastest=min(seconds),
-        slowest=max(seconds),
-        paper_seconds=printed,
+        seconds=float(np.mean(seconds)),
+        paper_seconds=TABLE2_SECONDS.get(runs[0].policy),
         iterations=tuple(run.iterations or 0 for run in runs),
         statuses=dict(Counter(run.status or "" for run in runs)),
         dual_share=float(np.mean(shares)) if shares else None,
         largest_totals=tuple(run.largest_total or 0 for run in runs),
         largest_queues=tuple(run.largest_queue or 0 for run in runs),
-        speedup=None if printed is None else printed / mean,
     )

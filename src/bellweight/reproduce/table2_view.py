@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bellweight.display import Column, Table
+from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import (
     TABLE2_HORIZON,
     TABLE2_LARGEST_QUEUE,
@@ -20,7 +21,8 @@ from bellweight.reproduce.table2_runs import (
     OTHER_TIE,
     Run,
 )
-from bellweight.reproduce.verdicts import TABLE2_EPISODES
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import TABLE2_EPISODES, Compared, interval
 from bellweight.status import Status
 
 if TYPE_CHECKING:
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
     from bellweight.reproduce.table2_summary import Estimate, Summary
 
 _ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
-
-
-def _interval(value: tuple[float, float]) -> str:
-    return f"{value[0]:,.2f} ± {value[1]:,.2f}"
 
 
 def _gap(value: tuple[float, float]) -> str:
@@ -46,28 +44,20 @@ def _ends(value: tuple[float, float]) -> str:
     return f"{value[0]:,.0f} to {value[1]:,.0f}"
 
 
-def _pace(value: float) -> str:
-    return f"{value:,.0f} times faster" if value >= 1.0 else f"{1.0 / value:,.1f} times slower"
-
-
 _COST_COLUMNS = (
     Column("policy", "policy", right=False),
-    Column("cost", "cost ± simulation", _interval),
+    Column("cost", "cost ± simulation", interval),
     Column("between", "± samples", _width),
     Column("deviation", "deviation", lambda value: f"{value:,.1f}"),
     Column("range", "range", _ends),
     Column("difference", "minus last buffer", _gap),
     Column("difference_between", "± samples", _width),
-    Column("paper", "paper", _interval),
+    Column("paper", "paper", interval),
     Column("verdict", "verdict", right=False),
 )
 _GENERATION_COLUMNS = (
     Column("states", "states", lambda value: f"{value:,}"),
     Column("policy", "policy", right=False),
-    Column("seconds", "seconds", lambda value: f"{value:.2f}"),
-    Column("seconds_range", "range", lambda value: f"{value[0]:.2f} to {value[1]:.2f}"),
-    Column("paper", "paper", lambda value: f"{value:,.2f}"),
-    Column("speedup", "verdict", _pace),
     Column("iterations", "iterations"),
     Column("ended", "ended", right=False),
     Column("share", "visits with dual mass", lambda value: f"{100.0 * value:.2g} %"),
@@ -77,17 +67,14 @@ _GENERATION_COLUMNS = (
 def cost_table(table: Table2, states: int) -> Table:
     """Return the costs of all policies for one number of states."""
     rows = table.summaries(states)
-    reasons = list(dict.fromkeys(row.judgement.reason for row in rows if row.judgement.reason))
+    reasons = verdicts.reasons(row.verdict for row in rows)
     unfinished = "" if table.complete else f" (unfinished: {table.progress} rows)"
     return Table(
         title=f"{states:,} constraint states: discounted cost over {TABLE2_HORIZON:,} steps, "
         f"mean of {_samples(max((row.samples for row in rows), default=0))}{unfinished}",
         columns=_COST_COLUMNS,
         rows=tuple(_cost_row(row, reasons) for row in rows),
-        notes=(
-            *(f"[{i}] {text}." for i, text in enumerate(reasons, 1)),
-            *_notes_for(rows, states),
-        ),
+        notes=(*verdicts.numbered(reasons), *_notes_for(rows, states)),
     )
 
 
@@ -95,7 +82,7 @@ def generation_table(table: Table2) -> Table:
     """Return how the policies were found, with the notes that all numbers share."""
     rows = [row for n in table.settings.states for row in table.summaries(n)]
     return Table(
-        title="Policy generation, mean over the samples, without compilation",
+        title="How the policies were found, over the samples",
         columns=_GENERATION_COLUMNS,
         rows=tuple(_generation_row(row) for row in rows if row.generation is not None),
         notes=general_notes(table),
@@ -141,11 +128,47 @@ def general_notes(table: Table2) -> tuple[str, ...]:
     if table.tail_bound is not None:
         found.append(
             f"After step {TABLE2_HORIZON:,} any policy costs at most {table.tail_bound:,.1f} more, "
-            f"which is left out. Compiling, or loading what was compiled before, took "
-            f"{table.compile_seconds:.1f} s."
+            "which is left out."
         )
     found += sorted({f"Warning: {text}" for run in table.runs for text in run.warnings})
     return tuple(found)
+
+
+def compared(rows: Sequence[Summary]) -> tuple[Compared, ...]:
+    """Return the verdicts on the paper's costs, and on the extent of its sample of states."""
+    found = [
+        Compared(
+            what=row.policy,
+            ours=interval((row.cost.mean, row.cost.simulated)),
+            paper=interval((row.paper.mean, row.paper.half_width)),
+            verdict=row.verdict,
+        )
+        for row in rows
+        if row.paper is not None and row.verdict is not None
+    ]
+    sized = [row.generation for row in rows if row.generation is not None]
+    if sized:
+        for what, ours, printed in (
+            ("Largest total of a sample", sized[0].largest_totals, TABLE2_LARGEST_TOTAL),
+            ("Largest queue of a sample", sized[0].largest_queues, TABLE2_LARGEST_QUEUE),
+        ):
+            text = ", ".join(map(str, ours))
+            verdict = verdicts.table2_largest(printed, ours)
+            found.append(Compared(what, text, str(printed), verdict))
+    return tuple(found)
+
+
+def times(rows: Sequence[Summary]) -> tuple[Time, ...]:
+    """Return the mean seconds of policy generation beside the paper's."""
+    return tuple(
+        Time(
+            f"{row.states:,} states, {row.policy}, mean of {_samples(row.samples)}",
+            row.generation.seconds,
+            row.generation.paper_seconds if row.states == TABLE2_STATES else None,
+        )
+        for row in rows
+        if row.generation is not None
+    )
 
 
 def below_last_buffer(rows: Sequence[Summary]) -> str:
@@ -206,8 +229,7 @@ def _episode_note(table: Table2) -> str:
 
 
 def _cost_row(row: Summary, reasons: list[str]) -> dict[str, Any]:
-    cost, gap, judgement = row.cost, row.difference, row.judgement
-    mark = f" [{reasons.index(judgement.reason) + 1}]" if judgement.reason else ""
+    cost, gap = row.cost, row.difference
     spread = cost.deviation is not None
     return {
         "policy": row.policy,
@@ -218,7 +240,7 @@ def _cost_row(row: Summary, reasons: list[str]) -> dict[str, Any]:
         "difference": None if row.policy == LAST_BUFFER else (gap.mean, gap.simulated),
         "difference_between": gap.between,
         "paper": row.paper and (row.paper.mean, row.paper.half_width),
-        "verdict": judgement.word + mark,
+        "verdict": row.standing or verdicts.marked(row.verdict, reasons),
     }
 
 
@@ -229,10 +251,6 @@ def _generation_row(row: Summary) -> dict[str, Any]:
     return {
         "states": row.states,
         "policy": row.policy,
-        "seconds": found.seconds,
-        "seconds_range": (found.fastest, found.slowest),
-        "paper": found.paper_seconds,
-        "speedup": found.speedup,
         "iterations": f"{least}" if least == most else f"{least} to {most}",
         "ended": ", ".join(f"{n} {name}" for name, n in found.statuses.items()),
         "share": found.dual_share,
@@ -241,6 +259,7 @@ def _generation_row(row: Summary) -> dict[str, Any]:
 
 def _run_row(run: Run, episodes: int) -> dict[str, Any]:
     row = {**asdict(run), "episodes": episodes, "warnings": "; ".join(run.warnings)}
+    del row["seconds"]  # a clock's, which no seed decides
     return {"sample": row.pop("sample"), **row}
 
 
@@ -254,17 +273,14 @@ def _mean_row(row: Summary) -> dict[str, Any]:
         "half_width": row.cost.simulated,
         "difference": row.difference.mean,
         "difference_half_width": row.difference.simulated,
-        "seconds": found and found.seconds,
         "dual_share": found and found.dual_share,
         "episodes": row.episodes,
         **_spread("", row.cost),
         **_spread("difference_", row.difference),
         "paper": row.paper and row.paper.mean,
         "paper_half_width": row.paper and row.paper.half_width,
-        "paper_seconds": found and found.paper_seconds,
-        "speedup": found and found.speedup,
-        "verdict": row.judgement.word,
-        "reason": row.judgement.reason,
+        "verdict": row.standing or (row.verdict and row.verdict.word),
+        "reason": row.verdict and row.verdict.reason,
     }
 
 

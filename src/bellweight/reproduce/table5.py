@@ -27,10 +27,11 @@ from bellweight.policy import Policy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
 from bellweight.reproduce import table5_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
 from bellweight.reproduce.clinic import methods
 from bellweight.reproduce.paper import CLINIC_EPISODES, CLINIC_HORIZON, TABLE5, Printed
-from bellweight.reproduce.verdicts import Judgement
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared, Verdict
 from bellweight.rows import AllRows
 from bellweight.solve import Result, solve
 from bellweight.status import ArgumentError, BellweightWarning, Status
@@ -59,7 +60,7 @@ class Row:
     phases: tuple[float, ...]
     seconds: float
     paper: Printed | None
-    verdict: Judgement | None
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Table5(Reproduction):
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
         notes = list(table5_view.notes(self))
-        return {**plain(self), "complete": self.complete, "horizon": CLINIC_HORIZON, "notes": notes}
+        return {**plain(self), "horizon": CLINIC_HORIZON, "notes": notes}
 
     def tables(self) -> tuple[Table, ...]:
         """Return the table of costs, and the one of differences."""
@@ -132,6 +133,18 @@ class Table5(Reproduction):
     def rows(self) -> Table:
         """Return all numbers as one long table."""
         return table5_view.long_table(self)
+
+    def compared(self) -> tuple[Compared, ...]:
+        """Return the verdict on every number of the paper's table."""
+        return table5_view.compared(self)
+
+    def times(self) -> tuple[Time, ...]:
+        """Return the time of each method."""
+        return tuple(
+            Time(f"Degree {part.degree}, {row.method}", row.seconds)
+            for part in self.parts
+            for row in part.rows
+        )
 
 
 def settings(wanted: Wanted) -> Settings:
@@ -193,7 +206,7 @@ def _solved(model: TabularModel, basis: Polynomial, method: Any) -> Result:
     with warnings.catch_warnings():
         # That functions of higher degree depend on others is what the rank in the table says.
         warnings.simplefilter("ignore", BellweightWarning)
-        return solve(model, basis, method)
+        return finished(solve(model, basis, method))
 
 
 def _simulated(

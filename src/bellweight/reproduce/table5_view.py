@@ -5,20 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bellweight.display import Column, Table
-from bellweight.reproduce.paper import CLINIC_HORIZON, TABLE5, TABLE5_DIFFERENCE
+from bellweight.reproduce import verdicts
+from bellweight.reproduce.paper import (
+    CLINIC_HORIZON,
+    TABLE5,
+    TABLE5_DIFFERENCE,
+    TABLE5_FUNCTIONS,
+    TABLE5_PERCENT,
+)
+from bellweight.reproduce.verdicts import Compared, interval
 
 if TYPE_CHECKING:
-    from bellweight.reproduce.table5 import Gap, Part, Row, Table5
+    from bellweight.reproduce.table5 import Part, Row, Table5
+    from bellweight.reproduce.verdicts import Verdict
 
 _CENT = 0.005  # half a unit of the last digit that the paper prints
 
 
 def _money(value: float) -> str:
     return f"{value:,.2f}"
-
-
-def _interval(value: tuple[float, float]) -> str:
-    return f"{value[0]:,.2f} ± {value[1]:,.2f}"
 
 
 def _percent(value: float) -> str:
@@ -32,8 +37,8 @@ _COLUMNS = (
     Column("method", "weights", right=False),
     Column("all_time", "all time", _money),
     Column("exact", f"{CLINIC_HORIZON} steps", _money),
-    Column("simulated", "simulated", _interval),
-    Column("paper", "paper", _interval),
+    Column("simulated", "simulated", interval),
+    Column("paper", "paper", interval),
     Column("bound", "loss at most", _money),
     Column("ended", "iterations"),
     Column("verdict", "verdict", right=False),
@@ -42,10 +47,11 @@ _GAP_COLUMNS = (
     Column("degree", "degree"),
     Column("exact", "Delta", _money),
     Column("relative", "Delta (%)", _percent),
-    Column("simulated", "simulated, paired", _interval),
+    Column("simulated", "simulated, paired", interval),
     Column("paper", "paper", _money),
     Column("paper_relative", "paper (%)", _percent),
     Column("same", "same policy", right=False),
+    Column("verdict", "verdict", right=False),
 )
 
 
@@ -59,23 +65,20 @@ def tables(found: Table5) -> tuple[Table, ...]:
         "exact": best.exact,
         "simulated": best.simulated and (best.simulated.mean, best.simulated.half_width),
     }
-    rows = [_shown(part, row) for part in found.parts for row in part.rows]
-    reasons = dict.fromkeys(
-        row.verdict.reason
-        for part in found.parts
-        for row in part.rows
-        if row.verdict is not None and row.verdict.reason
-    )
+    reasons = verdicts.reasons(row.verdict for part in found.parts for row in part.rows)
+    rows = [_shown(part, row, reasons) for part in found.parts for row in part.rows]
+    gap_reasons = verdicts.reasons(gap_verdict(part) for part in found.parts)
     costs = Table(
         title="The tiny clinic: discounted cost of the greedy policy, exact and simulated",
         columns=_without(_COLUMNS, simulated),
         rows=(first, *rows),
-        notes=(*(f"Not reproduced: {text}." for text in reasons), *notes(found)),
+        notes=(*verdicts.numbered(reasons), *notes(found)),
     )
     return costs, Table(
         title=f"Delta: cost of Random minus that of DIA (Random), over {CLINIC_HORIZON} steps",
         columns=_without(_GAP_COLUMNS, simulated),
-        rows=tuple(_shown_gap(part.degree, part.gap) for part in found.parts),
+        rows=tuple(_shown_gap(part, gap_reasons) for part in found.parts),
+        notes=verdicts.numbered(gap_reasons),
     )
 
 
@@ -111,6 +114,48 @@ def pattern_holds(part: Part) -> bool | None:
     return found == 0.0 if printed == 0.0 else found * printed > 0.0
 
 
+def gap_verdict(part: Part) -> Verdict | None:
+    """Return the verdict on the paper's difference at this degree, None where it has none."""
+    printed = TABLE5_DIFFERENCE.get(part.degree)
+    return None if printed is None else verdicts.table5_difference(part.gap.exact, printed)
+
+
+def compared(found: Table5) -> tuple[Compared, ...]:
+    """Return the verdict on every number of the paper's table."""
+    numbers = []
+    for part in found.parts:
+        if part.degree not in TABLE5:
+            continue
+        place = f"Degree {part.degree}"
+        functions = TABLE5_FUNCTIONS[part.degree]
+        verdict = verdicts.statement(part.n_basis == functions, "another number of functions")
+        numbers.append(Compared(f"{place}, K", str(part.n_basis), str(functions), verdict))
+        for row in part.rows:
+            if row.paper is not None and row.verdict is not None:
+                printed = interval((row.paper.mean, row.paper.half_width))
+                numbers.append(
+                    Compared(f"{place}, {row.method}", _money(row.exact), printed, row.verdict)
+                )
+        numbers += _compared_gap(part)
+    return tuple(numbers)
+
+
+def _compared_gap(part: Part) -> list[Compared]:
+    ours, percent = part.gap.exact, 100.0 * part.gap.relative
+    return [
+        Compared(
+            f"Degree {part.degree}, {what}",
+            f"{round(value, 9) + 0.0:,.2f}{unit}",
+            f"{printed:,.2f}{unit}",
+            verdicts.table5_difference(value, printed),
+        )
+        for what, value, printed, unit in (
+            ("Delta", ours, TABLE5_DIFFERENCE[part.degree], ""),
+            ("Delta in per cent", percent, TABLE5_PERCENT[part.degree], " %"),
+        )
+    ]
+
+
 def long_table(found: Table5) -> Table:
     """Return every number in full precision."""
     rows = tuple(_long(found, part, row) for part in found.parts for row in part.rows)
@@ -132,7 +177,7 @@ def _without(columns: tuple[Column, ...], simulated: bool) -> tuple[Column, ...]
     return tuple(column for column in columns if simulated or column.key != "simulated")
 
 
-def _shown(part: Part, row: Row) -> dict[str, Any]:
+def _shown(part: Part, row: Row, reasons: list[str]) -> dict[str, Any]:
     ended = "" if row.status.is_success else f" {row.status.name}"
     return {
         "degree": part.degree,
@@ -145,21 +190,22 @@ def _shown(part: Part, row: Row) -> dict[str, Any]:
         "paper": row.paper and (row.paper.mean, row.paper.half_width),
         "bound": row.bound,
         "ended": f"{row.iterations}{ended}",
-        "verdict": row.verdict and row.verdict.word,
+        "verdict": verdicts.marked(row.verdict, reasons),
     }
 
 
-def _shown_gap(degree: int, gap: Gap) -> dict[str, Any]:
-    printed = TABLE5_DIFFERENCE.get(degree)
+def _shown_gap(part: Part, reasons: list[str]) -> dict[str, Any]:
+    gap, printed = part.gap, TABLE5_DIFFERENCE.get(part.degree)
     return {
-        "degree": degree,
+        "degree": part.degree,
         # No "-0.00" for costs that differ by rounding alone.
         "exact": round(gap.exact, 9) + 0.0,
         "relative": round(gap.relative, 9) + 0.0,
         "simulated": gap.simulated and (gap.simulated.mean, gap.simulated.half_width),
         "paper": printed,
-        "paper_relative": None if printed is None else printed / TABLE5[degree]["Random"].mean,
+        "paper_relative": None if printed is None else TABLE5_PERCENT[part.degree] / 100.0,
         "same": "yes" if gap.same_policy else "no",
+        "verdict": verdicts.marked(gap_verdict(part), reasons),
     }
 
 
@@ -186,7 +232,6 @@ def _long(found: Table5, part: Part, row: Row) -> dict[str, Any]:
         "verdict": verdict and verdict.word,
         "iterations": row.iterations,
         "status": row.status.name,
-        "seconds": row.seconds,
         "delta": gap.exact,
         "delta_relative": gap.relative,
         "delta_simulated": gap.simulated and gap.simulated.mean,

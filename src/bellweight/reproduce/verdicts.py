@@ -1,43 +1,107 @@
 """Does our number agree with the paper's, and if not, why?
 
-A reason is given only when the numbers at hand bear it out.
+Every number of the paper gets one of four words. A reason stands wherever the word is not
+`matches`, and it is given only when the numbers at hand bear it out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from bellweight.reproduce.paper import TABLE2, Printed
 
 _OFFSET = (5.0, 7.0)
 _SLIGHTLY = 2e-5
 _BARELY = 2e-6
+_CENT = 0.005  # half a unit of the last digit that the paper prints
 _ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)", "Random")
+_UNKNOWN = "outside both intervals; no reason is known"
+
+
+class Word(StrEnum):
+    """What can be said of a number; the last one is for quick runs only."""
+
+    MATCHES = "matches"
+    BETTER = "better"
+    DIFFERS = "differs"
+    NOT_REPRODUCED = "not reproduced"
+    NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a number matches the paper's, the difference (paper minus ours), and the reason."""
+    """A word on a number, the difference (paper minus ours) where there is one, and the reason."""
 
-    matches: bool
-    difference: float
-    relative: float
+    word: Word
+    difference: float | None = None
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        assert bool(self.reason) == (self.word is not Word.MATCHES), "a reason, unless it matches"
+
     @property
-    def word(self) -> str:
-        """`matches` or `differs`."""
-        return "matches" if self.matches else "differs"
+    def matches(self) -> bool:
+        """Whether our number agrees with the paper's."""
+        return self.word is Word.MATCHES
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A number or a statement of the paper, ours beside it, and the verdict."""
+
+    what: str
+    ours: str
+    paper: str
+    verdict: Verdict
+
+
+def interval(value: tuple[float, float]) -> str:
+    """Return a mean with its half-width, as the paper prints them."""
+    return f"{value[0]:,.2f} ± {value[1]:,.2f}"
+
+
+def count(words: Iterable[str]) -> dict[Word, int]:
+    """Return how often each word was given."""
+    found = Counter(words)
+    return {word: found[word] for word in Word}
+
+
+def reasons(verdicts: Iterable[Verdict | None]) -> list[str]:
+    """Return every reason once, in order."""
+    given = [verdict for verdict in verdicts if verdict is not None]
+    return list(dict.fromkeys(verdict.reason for verdict in given if verdict.reason))
+
+
+def marked(verdict: Verdict | None, reasons: Sequence[str]) -> str | None:
+    """Return the word with the number of its reason, as in `differs [1]`."""
+    if verdict is None:
+        return None
+    return (
+        f"{verdict.word} [{reasons.index(verdict.reason) + 1}]" if verdict.reason else verdict.word
+    )
+
+
+def numbered(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Return the reasons as notes below a table."""
+    return tuple(f"[{place}] {text}." for place, text in enumerate(reasons, 1))
+
+
+def statement(holds: bool, reason: str) -> Verdict:
+    """Return the verdict on a statement of the paper's text; `reason` says why if it fails."""
+    return Verdict(Word.MATCHES) if holds else Verdict(Word.DIFFERS, None, reason)
 
 
 def table1(initial: str, policy: str, cost: float, printed: Printed, constant: float) -> Verdict:
     """Return the verdict on a number of Table 1; `constant` is the cost of the constant rate."""
     difference = printed.mean - cost
-    inside = abs(difference) <= printed.half_width
-    reason = "" if inside else _table1_reason(initial, policy, cost, printed, constant)
-    return Verdict(inside, difference, abs(difference) / abs(cost), reason)
+    if abs(difference) <= printed.half_width:
+        return Verdict(Word.MATCHES, difference)
+    reason = _table1_reason(initial, policy, cost, printed, constant)
+    return Verdict(Word.DIFFERS, difference, reason)
 
 
 def _table1_reason(
@@ -63,19 +127,10 @@ def _table1_reason(
     return "outside the paper's interval; no reason is known"
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """A verdict in a word, the difference (paper minus ours), and the reason where one is known."""
-
-    word: str
-    difference: float
-    reason: str = ""
-
-
 TABLE2_EPISODES = 400_000
 """Blocks of 40,000 episodes differ by about 50 in cost; fewer than this compare nothing."""
 
-TOO_FEW = "too few episodes"
+TOO_FEW = f"too few episodes: {TABLE2_EPISODES:,} are needed to compare with the paper"
 
 
 def table2(
@@ -89,7 +144,7 @@ def table2(
     highest: float,
     between_samples: float,
     between_methods: float,
-) -> Judgement:
+) -> Verdict:
     """Return the verdict on a cost of Table 2, a mean over samples of constraint states.
 
     `half_width` is the error of simulation, `episodes` counts those of all samples. The paper has
@@ -98,12 +153,12 @@ def table2(
     """
     difference = printed.mean - cost
     if episodes < TABLE2_EPISODES:
-        return Judgement(TOO_FEW, difference)
+        return Verdict(Word.NOT_JUDGED, difference, TOO_FEW)
     if abs(difference) <= math.hypot(half_width, printed.half_width):
-        return Judgement("matches", difference)
-    word = "better" if difference > 0.0 else "differs"
+        return Verdict(Word.MATCHES, difference)
+    word = Word.BETTER if difference > 0.0 else Word.DIFFERS
     if samples < 2 or between_samples <= between_methods:
-        return Judgement(word, difference, "outside both intervals; no reason is known")
+        return Verdict(word, difference, _UNKNOWN)
     margin = math.hypot(half_width * math.sqrt(samples), printed.half_width)
     inside = lowest - margin <= printed.mean <= highest + margin
     place = "within it" if inside else "outside it, for no known reason"
@@ -112,19 +167,27 @@ def table2(
         f"does (the methods' means lie {between_methods:,.0f} apart); the paper's one sample is "
         f"{place}"
     )
-    return Judgement(word, difference, reason)
+    return Verdict(word, difference, reason)
 
 
-def table2_baseline(cost: float, half_width: float, episodes: int) -> Judgement:
+def table2_largest(printed: int, ours: Sequence[int]) -> Verdict:
+    """Return the verdict on the largest queue or total of the paper's one sample of states."""
+    difference = float(printed - sum(ours) / len(ours))
+    if min(ours) <= printed <= max(ours):
+        return Verdict(Word.MATCHES, difference)
+    reason = "the largest of a random sample; the paper's sample is another one, outside our range"
+    return Verdict(Word.DIFFERS, difference, reason)
+
+
+def table2_baseline(cost: float, half_width: float, episodes: int) -> str:
     """Return how a baseline, which the paper lacks, stands to the paper's best row."""
+    if episodes < TABLE2_EPISODES:
+        return Word.NOT_JUDGED
     best = min(TABLE2.values(), key=lambda printed: printed.mean)
     difference = best.mean - cost
-    if episodes < TABLE2_EPISODES:
-        return Judgement(TOO_FEW, difference)
     if abs(difference) <= math.hypot(half_width, best.half_width):
-        return Judgement("near the paper's best", difference)
-    where = "below" if difference > 0.0 else "above"
-    return Judgement(f"{where} the paper's best", difference)
+        return "near the paper's best"
+    return f"{'below' if difference > 0.0 else 'above'} the paper's best"
 
 
 def clinic(
@@ -133,7 +196,7 @@ def clinic(
     printed: Printed,
     is_constant: bool,
     constant_phases: Sequence[tuple[float, float]],
-) -> Judgement:
+) -> Verdict:
     """Return the verdict on a cost of Table 3 or 4.
 
     `is_constant` says that ties decide the policy; `constant_phases` are costs, with half-widths,
@@ -141,33 +204,43 @@ def clinic(
     """
     difference = printed.mean - cost
     if abs(difference) <= half_width + printed.half_width:
-        return Judgement("matches", difference)
+        return Verdict(Word.MATCHES, difference)
+    return Verdict(Word.DIFFERS, difference, _clinic_reason(printed, is_constant, constant_phases))
+
+
+def _clinic_reason(
+    printed: Printed, is_constant: bool, constant_phases: Sequence[tuple[float, float]]
+) -> str:
     if is_constant:
-        return Judgement(
-            "ties decide",
-            difference,
-            "the value function is the same in every state, so the policy and its cost are those "
-            "of the tie rule; the paper's rule is not known (see the range over tie rules)",
+        return (
+            "ties decide: the value function is the same in every state, so the policy and its "
+            "cost are those of the tie rule; the paper's rule is not known (see the range over tie "
+            "rules)"
         )
     near = [phase for phase, _ in constant_phases if 0.5 < phase / printed.mean < 2.0]
     if near:
-        return Judgement(
-            "other phase",
-            difference,
-            "the weights cycle; the paper's cost is of the size of the phase with a constant value "
-            f"function, which ties decide and which costs {near[0]:,.0f} here",
+        return (
+            "other phase: the weights cycle; the paper's cost is of the size of the phase with a "
+            f"constant value function, which ties decide and which costs {near[0]:,.0f} here"
         )
-    return Judgement("differs", difference, "outside both intervals; no reason is known")
+    return _UNKNOWN
 
 
-def table5(cost: float, optimum: float, printed: Printed) -> Judgement:
+def table5(cost: float, optimum: float, printed: Printed) -> Verdict:
     """Return the verdict on a cost of Table 5; `cost` and `optimum` are exact."""
     difference = printed.mean - cost
     if abs(difference) <= printed.half_width:
-        return Judgement("matches", difference)
-    return Judgement(
-        "not reproduced",
-        difference,
+        return Verdict(Word.MATCHES, difference)
+    reason = (
         "the paper's costs were not obtained under some forty readings of its text; what it does "
-        f"not say about the model is not known (the optimum here is {optimum:,.2f})",
+        f"not say about the model is not known (the optimum here is {optimum:,.2f})"
     )
+    return Verdict(Word.NOT_REPRODUCED, difference, reason)
+
+
+def table5_difference(ours: float, printed: float, margin: float = _CENT) -> Verdict:
+    """Return the verdict on a difference of two costs of Table 5, exact here."""
+    if abs(printed - ours) <= margin:
+        return Verdict(Word.MATCHES, printed - ours)
+    reason = "the two costs behind it are not reproduced: the reason is theirs"
+    return Verdict(Word.NOT_REPRODUCED, printed - ours, reason)
