@@ -7,11 +7,12 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 SOURCES := $(shell find src -name '*.py')
 PICTURES := $(patsubst examples/%.py,build/gallery/%.png,$(wildcard examples/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format docs dist bench clean
+.PHONY: help install browser demo test test-slow lint format docs dist bench clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,14 +33,23 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: $(STAMP)  ## Solve the single queue by every method and print what was found
+demo: $(STAMP)  ## Solve the single queue by every method, and write a page that shows it
 	@$(BIN)/bellweight demo
 
-test: $(STAMP)  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
-	$(BIN)/pytest $(ARGS)
+# Reports are tested in a real browser; a machine without one gets it, or is told how.
+browser:  ## Find Chromium for the tests, or install it (another one: make CHROMIUM=/path test)
+	@test -n "$(CHROMIUM)" || { \
+	  echo "Installing Chromium for the tests of the reports ..."; \
+	  run=""; test "$$(id -u)" = 0 || run=sudo; \
+	  $$run apt-get update -qq && $$run apt-get install -qq -y chromium >/dev/null; } || { \
+	  echo "error: the tests need Chromium: install it, or name one, as in make CHROMIUM=/path/to/chrome test" >&2; \
+	  exit 1; }
 
-test-slow: $(STAMP)  ## Run the slow tests, as before a release
-	$(BIN)/pytest -m slow --timeout=3600 $(ARGS)
+test: $(STAMP) browser  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
+	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest $(ARGS)
+
+test-slow: $(STAMP) browser  ## Run the slow tests, as before a release
+	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -m slow --timeout=3600 $(ARGS)
 
 lint: $(STAMP)  ## Check style, formatting and types
 	$(BIN)/ruff check

@@ -48,6 +48,7 @@ from bellweight.policy import (
 )
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
+from bellweight.report import report
 from bellweight.rows import AllRows, SampledRows
 from bellweight.selection import Iteration, Method, Stop
 from bellweight.sensitivity import Sensitivity, Setting, sensitivity
@@ -144,6 +145,7 @@ __all__ = [
     "pia_bounds",
     "poisson",
     "problems",
+    "report",
     "sample_states",
     "sensitivity",
     "solve",

@@ -32,6 +32,9 @@ from bellweight import checks, files
 from bellweight.bench import Point, TabularBench
 from bellweight.certificate_policy import describe_basis, describe_policy
 from bellweight.checks import FloatArray
+from bellweight.display import Column, Table
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluate import evaluate
 from bellweight.exact import policy_value
 from bellweight.models import EventModel, LinearModel, TabularModel
@@ -51,8 +54,19 @@ _RAY_LENGTHS = (10, 100, 1_000)
 _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
 
 
+_COST = "expected discounted cost of the policy"
+_COST_LIMIT = "upper confidence limit of the policy's cost"
+_VALUE = "no policy costs less than this"
+_UNPROVEN_VALUE = "approximate initial value, not a bound"
+_COLUMNS = (
+    Column("term", "term", right=False),
+    Column("value", "value", lambda value: f"{value:,.6g}"),
+    Column("meaning", "meaning", right=False),
+)
+
+
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Faces):
     """What is known about a policy's loss; a term that is not available is None.
 
     `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why
@@ -107,6 +121,38 @@ class Certificate:
             return cls(**document)
         except TypeError as problem:
             raise FileError(f"{path} is damaged ({problem}): make the certificate again") from None
+
+    def table(self) -> Table:
+        """Return what is proven and the terms it is made of, one to a row."""
+        rows = tuple(
+            {"term": term, "value": value, "meaning": meaning}
+            for term, (value, meaning) in self._terms().items()
+        )
+        notes = (f"{self.kind}: {self.reason}." if self.reason else f"{self.kind}.",)
+        return Table("What is proven about the loss", _COLUMNS, rows, notes)
+
+    def pictures(self) -> Pictures:
+        """Return where the optimal cost can lie."""
+        low = None if self.bound is None else self.value
+        return {"gap": lambda: (gap_chart([Between("policy", self.cost, low=low)]),)}
+
+    def _terms(self) -> dict[str, tuple[float | None, str]]:
+        found: dict[str, tuple[float | None, str]] = {
+            "bound": (self.bound, "the policy costs at most this much more than the best one"),
+            "cost": (self.cost, _COST if self.confidence is None else _COST_LIMIT),
+            "value": (self.value, _VALUE if self.bound is not None else _UNPROVEN_VALUE),
+            "confidence": (self.confidence, "that the bound holds, where costs are simulated"),
+            "violation": (self.violation, "by which rows were violated before repair"),
+            "greedy_bound": (self.greedy_bound, "the corollary's bound, from the next four terms"),
+            "weighted_residual": (self.weighted_residual, "residual, weighted as the program was"),
+            "residual_sup": (self.residual_sup, "largest residual of the greedy action"),
+            "mismatch": (self.mismatch, "between weights and occupancy, 1-norm"),
+            "disagreement": (self.disagreement, "between the generated and the greedy policy"),
+        }
+        return found | {
+            f"violation {where}": (size, "found, which proves nothing")
+            for where, size in self.evidence.items()
+        }
 
     def __str__(self) -> str:
         lines = [f"certificate  {self.kind}" + (f": {self.reason}" if self.reason else "")]

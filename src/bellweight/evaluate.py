@@ -7,14 +7,19 @@ if the model declares by how much the expected cost can grow in a step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
 from bellweight import checks, files
 from bellweight.checks import FloatArray
+from bellweight.display import Column, Table
+from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, gap_chart
 from bellweight.models import LinearModel, TabularModel
 from bellweight.occupancy import default_horizon, policy_chain
 from bellweight.policy import Greedy, Model, Policy
@@ -36,7 +41,7 @@ _MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 @files.storable
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Faces):
     """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
 
     `tail_bound` bounds the expected discounted cost after the horizon; it is None when none is
@@ -50,6 +55,24 @@ class Evaluation:
     tail_bound: float | None
     seed: int
     tail_reason: str = ""
+
+    def table(self) -> Table:
+        """Return the estimate and its errors as a table of one row."""
+        return _table("Simulated cost", [self._row()], _COST_COLUMNS)
+
+    def pictures(self) -> Pictures:
+        """Return the estimate with its interval."""
+        found = Between("simulated", self.mean, self.half_width)
+        return {"cost": lambda: (gap_chart([found]),)}
+
+    def _row(self) -> dict[str, Any]:
+        interval = f"{self.mean:,.3f} ± {self.half_width:,.3f}"
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**numbers, "interval": interval}
+
+    def records(self) -> Table:
+        """Return the numbers of `table` without its texts."""
+        return _numbers(self.table())
 
     def __str__(self) -> str:
         tail = "tail unknown" if self.tail_bound is None else f"tail at most {self.tail_bound:.4g}"
@@ -73,15 +96,84 @@ class Difference:
         """Return whether the interval excludes zero."""
         return abs(self.mean) > self.half_width
 
+    def __str__(self) -> str:
+        return f"{self.mean:+,.3f} +- {self.half_width:,.3f}"
+
 
 @files.storable
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Faces):
     """Evaluations on the same random numbers, and paired differences to the baseline."""
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[str, Difference]
     baseline: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the comparison to an `.npz` file, whole or not at all."""
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a comparison written by `save`."""
+        found: Self = files.load(path, cls)
+        return found
+
+    def table(self) -> Table:
+        """Return one row for each policy: its cost, and its difference to the baseline."""
+        rows = [
+            {
+                "policy": name,
+                **found._row(),
+                "difference": self.differences[name].mean,
+                "difference_half_width": self.differences[name].half_width,
+                "paired": None if name == self.baseline else self.differences[name],
+            }
+            for name, found in self.evaluations.items()
+        ]
+        columns = (
+            Column("policy", "policy", right=False),
+            *(replace(c, show=None) if c.key in _COMMON else c for c in _COST_COLUMNS),
+            Column("difference", "", None),
+            Column("difference_half_width", "", None),
+            Column("paired", f"minus {self.baseline}"),
+        )
+        one = next(iter(self.evaluations.values()))
+        title = (
+            f"Policies on the same random numbers: {one.episodes:,} episodes of {one.horizon} "
+            f"steps, seed {one.seed}"
+        )
+        return _table(title, rows, columns)
+
+    def records(self) -> Table:
+        """Return the numbers of `table` without its texts."""
+        return _numbers(self.table())
+
+    def pictures(self) -> Pictures:
+        """Return the costs, and the paired differences to the baseline."""
+        return {"cost": self._costs, "difference": self._paired}
+
+    def _costs(self) -> tuple[Picture, ...]:
+        found = [Between(name, e.mean, e.half_width) for name, e in self.evaluations.items()]
+        return (gap_chart(found),)
+
+    def _paired(self) -> tuple[Picture, ...]:
+        others = {n: d for n, d in reversed(list(self.differences.items())) if n != self.baseline}
+        if not others:
+            return ()
+        means = np.array([gap.mean for gap in others.values()])
+        widths = np.array([gap.half_width for gap in others.values()])
+        places = np.arange(len(others), dtype=np.float64)
+        zero = Line(self.baseline, np.zeros(2), np.array([-0.5, len(others) - 0.5]), "rule")
+        points = Line("paired difference, with 95 % interval", means, places, "points", widths)
+        alt = " ".join(f"{name}: {gap} to {self.baseline}." for name, gap in others.items())
+        title = f"Cost minus that of {self.baseline}, on the same random numbers"
+        return (
+            Chart(
+                "difference", title, "expected discounted cost, negative is better", "",
+                (zero, points), alt, y_names=tuple(others),
+            ),
+        )  # fmt: skip
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.evaluations)
@@ -89,9 +181,34 @@ class Comparison:
         for name, found in self.evaluations.items():
             gap = self.differences[name]
             cost = f"{found.mean:,.3f} +- {found.half_width:,.3f}"
-            paired = "" if name == self.baseline else f"{gap.mean:+,.3f} +- {gap.half_width:,.3f}"
+            paired = "" if name == self.baseline else str(gap)
             lines.append(f"{name:{width}}  {cost:>24}  {paired:>24}".rstrip())
         return "\n".join(lines)
+
+
+_COST_COLUMNS = (
+    Column("mean", "", None),
+    Column("half_width", "", None),
+    Column("interval", "cost, 95 % interval"),
+    Column("tail_bound", "tail at most", lambda value: f"{value:,.4g}"),
+    Column("tail_reason", "", None),
+    Column("episodes", "episodes", lambda value: f"{value:,}"),
+    Column("horizon", "steps", lambda value: f"{value:,}"),
+    Column("seed", "seed"),
+)
+
+
+_COMMON = ("episodes", "horizon", "seed")  # the same for all policies of a comparison
+_TEXTS = ("interval", "paired")
+
+
+def _numbers(told: Table) -> Table:
+    return replace(told, columns=tuple(c for c in told.columns if c.key not in _TEXTS))
+
+
+def _table(title: str, rows: Sequence[dict[str, Any]], columns: tuple[Column, ...]) -> Table:
+    reasons = dict.fromkeys(f"Tail: {row['tail_reason']}." for row in rows if row["tail_reason"])
+    return Table(title, columns, tuple(rows), tuple(reasons))
 
 
 def evaluate(

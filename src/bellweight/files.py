@@ -47,6 +47,24 @@ class Unstored:
     text: str
 
 
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Complain before the work begins about a file that could not be written after it."""
+    target = Path(path)
+    folder = target.parent
+    if target.is_dir():
+        raise FileError(f"cannot write {target}: it is a folder, expected a file name")
+    if not folder.is_dir():
+        raise FileError(f"cannot write {target}: the folder {folder} does not exist: make it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"cannot write {target}: no permission to write in {folder}")
+    return target
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a text whole or not at all."""
+    return write_whole(path, lambda stream: _write_text(stream, text))
+
+
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> Path:
     """Write a file through a temporary neighbour, so that `path` is complete or untouched."""
     target = Path(path)
@@ -70,7 +88,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None])
 def write_json(path: str | os.PathLike[str], document: Any) -> Path:
     """Write a JSON document whole or not at all."""
     text = json.dumps(document, indent=2, allow_nan=True) + "\n"
-    return write_whole(path, lambda stream: _write_text(stream, text))
+    return write_text(path, text)
 
 
 def save(path: str | os.PathLike[str], thing: Any) -> Path:
@@ -81,8 +99,8 @@ def save(path: str | os.PathLike[str], thing: Any) -> Path:
     return write_whole(path, lambda stream: np.savez_compressed(stream, **arrays))
 
 
-def load(path: str | os.PathLike[str], kind: type) -> Any:
-    """Read back an object of class `kind`, or say why the file does not hold one."""
+def load(path: str | os.PathLike[str], *kinds: type) -> Any:
+    """Read back an object of one of these classes, or say why the file does not hold one."""
     source = Path(path)
     try:
         if source.is_file() and not zipfile.is_zipfile(source):
@@ -93,7 +111,7 @@ def load(path: str | os.PathLike[str], kind: type) -> Any:
                     f"{source} is not a Bellweight file: it was saved by something else"
                 )
             header = json.loads(str(archive[_HEADER]))
-            _check_header(source, header, kind)
+            _check_header(source, header, kinds)
             return _decode(header["content"], archive)
     except FileError:
         raise
@@ -109,7 +127,7 @@ def load(path: str | os.PathLike[str], kind: type) -> Any:
         ) from None
 
 
-def _check_header(source: Path, header: dict[str, Any], kind: type) -> None:
+def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
     if version > FORMAT:
         raise FileError(
@@ -117,8 +135,10 @@ def _check_header(source: Path, header: dict[str, Any], kind: type) -> None:
             "update Bellweight"
         )
     found = header["content"].get("type")
-    if found != kind.__name__:
-        raise FileError(f"{source} holds a {found}, expected a {kind.__name__}: pick another file")
+    names = [kind.__name__ for kind in kinds]
+    if found not in names:
+        wanted = " or ".join(names)
+        raise FileError(f"{source} holds a {found}, expected a {wanted}: pick another file")
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:

@@ -91,7 +91,7 @@ def episode_costs(
 def mean_and_half_width(sample: FloatArray) -> tuple[float, float]:
     """Return the mean of a sample and its 95 % half-width (Student's t)."""
     quantile = float(stdtrit(len(sample) - 1, 0.5 + CONFIDENCE / 2.0))
-    return float(sample.mean()), quantile * float(sample.std(ddof=1)) / np.sqrt(len(sample))
+    return float(sample.mean()), quantile * float(sample.std(ddof=1)) / len(sample) ** 0.5
 
 
 def one_sided(half_width: float, n: int, confidence: float) -> float:

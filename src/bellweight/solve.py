@@ -11,121 +11,31 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import zip_longest
-from typing import Any, ParamSpec, Self
+from typing import ParamSpec
 
 import numpy as np
 
 from bellweight import checks, files
-from bellweight.alp import Audit
 from bellweight.basis import Basis
 from bellweight.bench import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
 from bellweight.checks import FloatArray
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import announcing
 from bellweight.occupancy import Simulation
-from bellweight.policy import Greedy, Model, Support
+from bellweight.policy import Model
 from bellweight.pricing import LinearRows, PricedRows
+from bellweight.result import Phase, Result
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
-from bellweight.status import ArgumentError, BellweightWarning, FileError, ModelError, Status
-from bellweight.weights import DIA
+from bellweight.status import ArgumentError, BellweightWarning, ModelError
+
+__all__ = ["Phase", "Result", "Rows", "bench_of", "solve"]
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
 _Arguments = ParamSpec("_Arguments")
-
-
-@files.storable
-@dataclass(frozen=True, eq=False)
-class Phase:
-    """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
-
-    `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
-    `is_constant` says that the value function of a linear model is the same in every state, so that
-    ties decide the policy.
-    """
-
-    coef: FloatArray
-    moments: FloatArray
-    weights: FloatArray | None
-    support: Support
-    policy: Greedy
-    cost: float
-    half_width: float | None = None
-    is_constant: bool = False
-
-
-@files.storable
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a run found, how it ended, and how good it is.
-
-    `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
-    the initial distribution, less what the audit's violation could add to it, and `cost` the exact
-    cost of the greedy policy from it: the optimal cost lies between them. Both are None where
-    states cannot be enumerated: use `bellweight.evaluate` there. `support` lists where the dual has
-    mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error` (K,) are
-    the standard errors of simulated moments.
-    """
-
-    status: Status
-    method: Any
-    mode: str
-    basis: Basis
-    names: tuple[str, ...]
-    coef: FloatArray
-    moments: FloatArray
-    weights: FloatArray | None
-    support: Support
-    dual: FloatArray | None
-    policy: Greedy
-    objective: float
-    lower_bound: float | None
-    cost: float | None
-    moments_error: FloatArray | None
-    history: tuple[Iteration, ...]
-    reported_iteration: int
-    phases: tuple[Phase, ...]
-    warnings: tuple[str, ...]
-    stop: Stop
-    seed: int
-    seconds: float
-    model_name: str
-    model_size: str
-    model_digest: str
-
-    @property
-    def audit(self) -> Audit:
-        """The audit of the reported program."""
-        return self.reported.audit
-
-    @property
-    def reported(self) -> Iteration:
-        """The history entry of the reported iterate."""
-        return self.history[self.reported_iteration]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to an `.npz` file, whole or not at all."""
-        files.save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
-        """Read a result written by `save`; with `model`, check that it is the result's own."""
-        result: Self = files.load(path, cls)
-        if model is None:
-            return result
-        if model.digest != result.model_digest:
-            raise FileError(
-                f"{path} belongs to another model ({result.model_name}, {result.model_size}): load "
-                "it with the model it was solved for"
-            )
-        return replace(result, policy=replace(result.policy, model=model))
-
-    def __str__(self) -> str:
-        return summary(self)
 
 
 def _announced(function: Callable[_Arguments, Result]) -> Callable[_Arguments, Result]:
@@ -192,78 +102,6 @@ def solve(
 
 def _reached(result: Result) -> Point:
     return Point(result.moments, result.weights, result.moments_error)
-
-
-def summary(result: Result) -> str:
-    """Return a few lines that say what was found, how it ended, and what to try next."""
-    name = type(result.method).__name__
-    last = result.reported
-    lines = [
-        f"{name} on {result.model_name} ({result.model_size}), {len(result.names)} basis functions",
-        f"status      {result.status.name}: {result.status.message}",
-        f"iterations  {len(result.history)} in {result.seconds:.2f} s",
-    ]
-    if last.sup_norm is not None:
-        lines.append(f"mismatch    {last.sup_norm:.2g} between weights and occupancy (sup norm)")
-    ratios = [record.step_ratio for record in result.history if record.step_ratio is not None]
-    if len(ratios) >= 2:
-        # The median: the last ratios of a converged run are those of rounding errors.
-        seen = f"observed {float(np.median(ratios)):.2g} per iteration"
-        lines.append(f"contraction {seen}{_proven_modulus(result)}")
-    if last.noise_ratio is not None:
-        lines.append(f"noise       moments within {last.noise_ratio:.2g} standard errors")
-    if last.dual_share is not None:
-        alone = " (DIA follows its target)" if name == "DIA" and last.dual_share == 0.0 else ""
-        lines.append(f"dual mass   on {100.0 * last.dual_share:.3g} % of visits{alone}")
-    if result.cost is not None and result.lower_bound is not None:
-        gap = max(0.0, result.cost - result.lower_bound)
-        low, high = _number(result.lower_bound), _number(result.cost)
-        lines.append(f"cost        {high} (greedy policy, exact, over all time)")
-        lines.append(f"optimum     between {low} and {high}")
-        lines.append(f"loss        at most {_number(gap)} ({_share(gap, result.cost)})")
-    if last.columns is not None:
-        rounds = sum(record.passes for record in result.history)
-        seconds = sum(record.solve_seconds for record in result.history)
-        lines.append(
-            f"columns     {last.columns:,} priced in {rounds:,} rounds, {seconds:.2f} s; the last "
-            f"round {'proves the optimum' if last.proven else 'was cut short'}; the minimum-norm "
-            "dual is the one over these columns"
-        )
-    lines.append(
-        f"audit       violation {last.audit.violation:.1g}, dual residual "
-        f"{last.audit.dual_residual:.1g}, gap {last.audit.gap:.1g}"
-    )
-    terms = [f"{value:+.6g} {name}" for value, name in zip(result.coef, result.names, strict=True)]
-    shown = terms[:6] + (["..."] if len(terms) > 6 else [])
-    lines.append(f"value       {'  '.join(shown)}")
-    for number, phase in enumerate(result.phases, start=1):
-        width = "" if phase.half_width is None else f" +- {_number(phase.half_width)}"
-        ties = " (constant value: decided by ties)" if phase.is_constant else ""
-        lines.append(f"phase {number:<5} cost {_number(phase.cost)}{width}{ties}")
-    lines.extend(f"warning     {text}" for text in result.warnings)
-    lines.append(f"next        {result.status.remedy or _advice(result)}")
-    return "\n".join(lines)
-
-
-def _proven_modulus(result: Result) -> str:
-    certified = isinstance(result.method, DIA) and result.method.modulus is not None
-    return f", at most {result.method.modulus:.2g} proven" if certified else ""
-
-
-def _advice(result: Result) -> str:
-    if result.cost is None or result.lower_bound is None:
-        return "bellweight.evaluate(model, result.policy) tells what the policy costs"
-    if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
-        return "nothing: the policy is within 0.1 % of optimal"
-    return "a richer basis may tighten the bound; result.policy.action(state) acts"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
-
-
-def _share(gap: float, cost: float) -> str:
-    return f"{100.0 * gap / abs(cost):.3g} %" if cost else "cost is zero"
 
 
 def bench_of(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bellweight.cli import exits, parse, reproducing, sampling, solving
+from bellweight.cli import exits, parse, reporting, reproducing, sampling, solving
 from bellweight.cli.output import (
     Interrupted,
     check_folder,
@@ -301,6 +301,94 @@ def certify(
 
 
 @app.command(epilog=_EPILOG)
+def compare(
+    context: typer.Context,
+    results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Saved results.")],
+    model: Annotated[str, typer.Option(help="The model they were solved for, as in solve.")],
+    episodes: Annotated[int, typer.Option(min=2, help="How many.")] = 10_000,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Steps per episode; until discount^steps < 0.001.")
+    ] = None,
+    random: Annotated[
+        bool, typer.Option("--random", help="Also the policy that acts at random.")
+    ] = False,
+    option: Options = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Save the comparison, for bellweight report."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="By default one that no run has used.")
+    ] = None,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+) -> int:
+    """Simulate the policies of saved results on the same random numbers."""
+    check_writable(save, json)
+    for read in (*results, parse.source_file(model)):
+        check_kept(read, save, json)
+    from bellweight.display.screen import print_table
+    from bellweight.report.document import plain
+
+    with Progress("preparing the model", context.obj) as progress:
+        built = parse.model(model, parse.options(option or []))
+        loaded = reporting.load(results, built)
+        progress.tell(f"simulating {len(loaded)} policies")
+        found = reporting.compared(loaded, built, episodes, horizon, seed, jobs, random=random)
+    if save is not None:
+        found.save(save)
+    print_table(console(json), found.table())
+    write_document(json, {"comparison": plain(found)})
+    return exits.DONE
+
+
+@app.command(epilog=_EPILOG)
+def report(
+    context: typer.Context,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE.npz...", help="A saved result or comparison, or results."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="PAGE.html", help="The page to write.")],
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model of the results, as in solve: for pictures and bounds."),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="A saved certificate of the result.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
+    episodes: Annotated[
+        int, typer.Option(min=2, help="Where states cannot be listed: how many to simulate.")
+    ] = 2_000,
+    option: Options = None,
+    jobs: Jobs = None,
+) -> int:
+    """Write one web page about a result, a comparison, or several results; it opens offline."""
+    check_writable(out)
+    for read in (*files, certificate, None if model is None else parse.source_file(model)):
+        check_kept(read, out)
+    from bellweight.report import report as write
+
+    with Progress("reading", context.obj) as progress:
+        built = None if model is None else parse.model(model, parse.options(option or []))
+        subject = reporting.subject(files, built)
+        proven = reporting.certificate(certificate, subject)
+        progress.tell("writing the report")
+        write(
+            subject,
+            out,
+            model=built,
+            certificate=proven,
+            title=title,
+            episodes=episodes,
+            jobs=jobs,
+        )
+    say(console(None), f"written to {out}: open it in a browser")
+    return exits.DONE
+
+
+@app.command(epilog=_EPILOG)
 def verify(
     context: typer.Context,
     certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE.json")],
@@ -380,15 +468,22 @@ def reproduce(
 
 
 @app.command(epilog=_EPILOG)
-def demo(context: typer.Context, json: JsonFile = None) -> int:
+def demo(
+    context: typer.Context,
+    page: Annotated[
+        Path, typer.Option(metavar="PAGE.html", help="Where to write the page that shows it.")
+    ] = Path("bellweight-demo.html"),
+    json: JsonFile = None,
+) -> int:
     """Solve the paper's queue with 50,000 states by every method, in a few seconds."""
-    check_writable(json)
+    check_writable(page, json)
     from bellweight.display.screen import print_table
     from bellweight.display.table import wrapped
     from bellweight.reproduce import demo as demonstration
 
     with Progress("one moment", context.obj) as progress:
         found = demonstration.run(progress.tell)
+        found.write_page(page)
     screen = console(json)
     print_table(screen, found.table())
     say(screen, "")
@@ -397,5 +492,6 @@ def demo(context: typer.Context, json: JsonFile = None) -> int:
         say(screen, wrapped(sentence, width))
     for command in demonstration.NEXT:
         say(screen, f"    {command}")
+    say(screen, f"\nSee it: open {page} in a browser.")
     write_document(json, found.document())
     return exits.DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
+from bellweight.files import check_target
 from bellweight.status import BellweightWarning, FileError
 
 STDOUT = Path("-")
@@ -91,13 +91,7 @@ def check_writable(*paths: Path | None) -> None:
     for path in paths:
         if path is None or path == STDOUT:
             continue
-        folder = path.parent
-        if path.is_dir():
-            raise FileError(f"cannot write {path}: it is a folder, expected a file name")
-        if not folder.is_dir():
-            raise FileError(f"cannot write {path}: the folder {folder} does not exist: make it")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise FileError(f"cannot write {path}: no permission to write in {folder}")
+        check_target(path)
 
 
 def check_kept(read: Path | None, *written: Path | None) -> None:

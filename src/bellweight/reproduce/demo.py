@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bellweight import exact
@@ -11,10 +13,11 @@ from bellweight.basis import Polynomial
 from bellweight.display import Column, Table
 from bellweight.models import TabularModel
 from bellweight.problems import single_queue
+from bellweight.report import report
 from bellweight.report.document import plain
 from bellweight.reproduce import table1
 from bellweight.reproduce.artefact import Tell, ignore
-from bellweight.solve import solve
+from bellweight.solve import Result, solve
 from bellweight.status import Status
 
 
@@ -39,6 +42,7 @@ class Demo:
     rows: tuple[Row, ...]
     n_states: int
     seconds: float
+    results: Mapping[str, Result]
 
     def loss(self, row: Row) -> float:
         """Return what a row's policy costs above the optimum, in per cent of it."""
@@ -75,6 +79,16 @@ class Demo:
         ]
         title = f"One queue, {self.n_states:,} states, empty at the start; 4 basis functions"
         return Table(title, _COLUMNS, (best, *rows))
+
+    def write_page(self, path: Path) -> None:
+        """Write the page that shows all methods side by side."""
+        report(
+            self.results,
+            path,
+            optimum=self.optimal,
+            title=f"One queue, {self.n_states:,} states, and who chooses the weights",
+            about=self.sentences()[:2],
+        )
 
     def sentences(self) -> tuple[str, ...]:
         """Return what was done, what it shows and what to try next, for a newcomer."""
@@ -123,10 +137,11 @@ def run(tell: Tell = ignore) -> Demo:
     tell("exact optimum", 0.0)
     optimal, optimal_seconds = _optimum(model)
     rows: list[Row] = []
+    results: dict[str, Result] = {}
     methods = table1.methods(model.n_states)
     for name, method in methods.items():
         tell(name, (1 + len(rows)) / (1 + len(methods)))
-        result = solve(model, Polynomial(3), method)
+        result = results[name] = solve(model, Polynomial(3), method)
         assert result.cost is not None
         assert result.lower_bound is not None
         rows.append(
@@ -140,7 +155,7 @@ def run(tell: Tell = ignore) -> Demo:
             )
         )
     seconds = time.perf_counter() - began
-    return Demo(optimal, optimal_seconds, tuple(rows), model.n_states, seconds)
+    return Demo(optimal, optimal_seconds, tuple(rows), model.n_states, seconds, results)
 
 
 def _optimum(model: TabularModel) -> tuple[float, float]:

@@ -1,0 +1,86 @@
+"""The parts of `bellweight report` and `bellweight compare`: what the files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bellweight.cli import parse
+
+if TYPE_CHECKING:
+    from bellweight.certificate import Certificate
+    from bellweight.cli.parse import Model
+    from bellweight.evaluate import Comparison
+    from bellweight.policy import Policy
+    from bellweight.result import Result
+
+
+def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
+    """Return saved results by the names of their files."""
+    from bellweight.result import Result
+
+    names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise parse.usage(f"{names[0]} is named twice: name each file once")
+    return {name: Result.load(path, model=model) for name, path in zip(names, paths, strict=True)}
+
+
+def subject(paths: Sequence[Path], model: Model | None) -> Result | Comparison | dict[str, Result]:
+    """Return what the files hold: one comparison, one result, or several results."""
+    from bellweight import files
+    from bellweight.evaluate import Comparison
+    from bellweight.result import Result
+
+    if len(paths) == 1:
+        held = files.load(paths[0], Result, Comparison)
+        if isinstance(held, Comparison):
+            return held
+    found = load(paths, model)
+    return next(iter(found.values())) if len(found) == 1 else found
+
+
+def certificate(path: Path | None, about: object) -> Certificate | None:
+    """Return a saved certificate of this result."""
+    from bellweight.certificate import Certificate
+    from bellweight.result import Result
+    from bellweight.status import ArgumentError
+
+    if path is None:
+        return None
+    if not isinstance(about, Result):
+        raise parse.usage("--certificate goes with one result")
+    found = Certificate.load(path)
+    if found.model_digest != about.model_digest:
+        raise ArgumentError(f"{path} is about another model: make it again with bellweight certify")
+    return found
+
+
+def compared(
+    results: dict[str, Result],
+    model: Model,
+    episodes: int,
+    horizon: int | None,
+    seed: int | None,
+    jobs: int | None,
+    *,
+    random: bool,
+) -> Comparison:
+    """Compare policies on the same random numbers, by default on ones that no run has used."""
+    from bellweight.evaluate import compare
+    from bellweight.policy import Uniform
+
+    policies: dict[str, Policy] = {name: result.policy for name, result in results.items()}
+    if random:
+        policies["random"] = Uniform()
+    fresh = max(result.seed for result in results.values()) + 1
+    return compare(
+        model,
+        policies,
+        episodes,
+        horizon=horizon,
+        seed=fresh if seed is None else seed,
+        jobs=jobs,
+    )

@@ -1,0 +1,91 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const specs = JSON.parse(document.getElementById("charts").textContent);
+  const places = [...document.querySelectorAll("[data-chart]")];
+  const spoken = document.getElementById("spoken");
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+
+  // Dark blue is hard to see on a dark ground.
+  const data = (spec) =>
+    isDark() ? JSON.parse(JSON.stringify(spec.data).replaceAll("#0072B2", "#4AA3E0")) : spec.data;
+
+  function layout(spec, place) {
+    const ink = colour("--ink"), line = colour("--line");
+    const axis = (given) => ({
+      gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line, ...given,
+    });
+    return {
+      ...spec.layout,
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: ink, size: 13, family: "system-ui, sans-serif" },
+      margin: { l: 75, r: 20, t: 20, b: 50 },
+      height: place.classList.contains("low") ? 220 : 380,
+      hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: ink } },
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
+      xaxis: axis(spec.layout.xaxis),
+      yaxis: axis(spec.layout.yaxis),
+    };
+  }
+
+  const settings = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d"] };
+
+  function draw(place) {
+    const spec = specs[Number(place.dataset.chart)];
+    return Plotly.react(place, data(spec), layout(spec, place), settings).then(() => {
+      place.dataset.drawn = "true";
+      root.dataset.interactiveAfter ??= String(Math.round(performance.now()));
+    });
+  }
+
+  function drawAll() {
+    let work = Promise.resolve();
+    for (const place of places) {
+      // A pause between two charts keeps the page answering while they are drawn.
+      work = work.then(() => new Promise((go) => setTimeout(go, 0))).then(() => draw(place));
+    }
+    return work.then(() => {
+      root.dataset.ready = "true";
+      root.dataset.readyAfter = String(Math.round(performance.now()));
+    });
+  }
+
+  function step(place, event) {
+    const keys = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+    const move = keys[event.key];
+    if (!move || !place.data) return;
+    event.preventDefault();
+    const map = place.data[0].type === "heatmap";
+    const at = place.at || { curve: 0, point: -1, row: 0 };
+    if (map) {
+      at.point = clamp(at.point + move[0], place.data[0].x.length);
+      at.row = clamp(at.row - move[1], place.data[0].y.length);
+    } else {
+      at.curve = clamp(at.curve + move[1], place.data.length);
+      at.point = clamp(at.point + move[0], place.data[at.curve].x.length);
+    }
+    place.at = at;
+    const number = map ? [at.row, at.point] : at.point;
+    Plotly.Fx.hover(place, [{ curveNumber: at.curve, pointNumber: number }]);
+    const label = place.querySelector(".hoverlayer");
+    spoken.textContent = label ? label.textContent : "";
+  }
+
+  const clamp = (value, length) => Math.max(0, Math.min(value, length - 1));
+
+  for (const place of places) {
+    place.addEventListener("keydown", (event) => step(place, event));
+    place.addEventListener("blur", () => place.data && Plotly.Fx.unhover(place));
+  }
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    drawAll();
+  });
+  dark.addEventListener("change", drawAll);
+  drawAll();
+})();

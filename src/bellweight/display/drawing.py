@@ -1,0 +1,151 @@
+"""Charts as Matplotlib figures: nothing is shown on a screen.
+
+Lines differ by dash and marker as well as by colour, for print without colour.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture
+from bellweight.display.shades import shades_of
+
+_DASHES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_PANEL = (6.0, 3.6)  # inches
+_LOW = 1.9  # inches of a chart with few named rows
+_DPI = 150
+_MOST_NAMES = 12
+_TITLE_WIDTH = 60
+_MANY = 60  # points; more are drawn small and see-through
+
+
+def draw(pictures: Sequence[Picture], *, columns: int = 2) -> Figure:
+    """Return one figure with a panel for each picture."""
+    across = max(1, min(columns, len(pictures)))
+    down = -(-len(pictures) // across) or 1
+    height = _PANEL[1] if len(pictures) != 1 else _height(pictures[0])
+    size = (_PANEL[0] * across, height * down)
+    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes, picture in zip(panels, pictures, strict=False):
+        if isinstance(picture, Chart):
+            _draw_chart(axes, picture)
+        else:
+            _draw_map(figure, axes, picture)
+        title = textwrap.fill(_plain(picture.title), _TITLE_WIDTH)
+        axes.set_title(title, loc="left", fontsize="medium")
+        axes.set_xlabel(_plain(picture.x_label))
+        axes.set_ylabel(_plain(picture.y_label))
+    for axes in panels[len(pictures) :]:
+        axes.set_visible(False)
+    return figure
+
+
+def _height(picture: Picture) -> float:
+    if isinstance(picture, Chart) and picture.y_names is not None:
+        return min(8.0, _LOW + 0.3 * len(picture.y_names))
+    return _PANEL[1]
+
+
+def _draw_chart(axes: Axes, chart: Chart) -> None:
+    looks = zip(cycle(COLOURS), cycle(_DASHES), cycle(_MARKERS), strict=False)
+    for line, look in zip(chart.lines, looks, strict=False):
+        _draw_line(axes, line, look, sideways=chart.y_names is not None)
+    if chart.log_y:
+        axes.set_yscale("log")
+    if chart.x_range is not None:
+        axes.set_xlim(chart.x_range)
+    if chart.y_range is not None:
+        axes.set_ylim(chart.y_range)
+    _name(axes, chart)
+    axes.grid(visible=True, color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    if len(chart.lines) > 1:
+        axes.legend(frameon=False, fontsize="small")
+
+
+def _draw_line(axes: Axes, line: Line, look: tuple[str, str, str], *, sideways: bool) -> None:
+    color, dash, marker = look
+    label = _plain(line.label)
+    if line.style == "points":
+        error: dict[str, Any] = {"xerr" if sideways else "yerr": line.error}
+        size, alpha = (5.0, 1.0) if len(line.x) <= _MANY else (2.5, 0.6)
+        axes.errorbar(
+            line.x, line.y, **error, fmt=marker, color=color, markersize=size, alpha=alpha,
+            capsize=0.6 * size, label=label,
+        )  # fmt: skip
+    elif line.style == "band":
+        axes.plot(
+            line.x, line.y, color=color, linewidth=7, alpha=0.45, solid_capstyle="butt", label=label
+        )
+    else:
+        step = "steps-post" if line.style == "steps" else "default"
+        few = marker if len(line.x) <= 30 and line.style != "rule" else ""
+        axes.plot(
+            line.x, line.y, color=color, linestyle=dash, linewidth=1.5, drawstyle=step,
+            marker=few, markersize=4, label=label,
+        )  # fmt: skip
+
+
+def _name(axes: Axes, chart: Chart) -> None:
+    if chart.y_names is not None:
+        _set_names(axes, "y", chart.y_names)
+        axes.set_ylim(-0.5, len(chart.y_names) - 0.5)
+    if chart.x_names is not None:
+        _set_names(axes, "x", chart.x_names)
+    elif all(np.array_equal(line.x, np.round(line.x)) for line in chart.lines):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _set_names(axes: Axes, side: str, names: tuple[str, ...]) -> None:
+    stride = -(-len(names) // _MOST_NAMES)
+    shown = [_cut(name) for name in names[::stride]]
+    if side == "y":
+        axes.set_yticks(range(0, len(names), stride), shown, fontsize="small")
+    else:
+        turned = sum(map(len, shown)) > 30
+        axes.set_xticks(
+            range(0, len(names), stride),
+            shown,
+            fontsize="small",
+            rotation=40 if turned else 0,
+            ha="right" if turned else "center",
+        )
+
+
+def _draw_map(figure: Figure, axes: Axes, picture: HeatMap) -> None:
+    if picture.z_names is None:
+        mesh = axes.pcolormesh(picture.x, picture.y, picture.z, cmap="cividis", shading="nearest")
+        bar = figure.colorbar(mesh, ax=axes)
+    else:
+        n = len(picture.z_names)
+        shades = ListedColormap(shades_of(n))
+        norm = BoundaryNorm(np.arange(n + 1) - 0.5, n)
+        mesh = axes.pcolormesh(
+            picture.x, picture.y, picture.z, cmap=shades, norm=norm, shading="nearest"
+        )
+        stride = -(-n // _MOST_NAMES)
+        bar = figure.colorbar(mesh, ax=axes, ticks=range(0, n, stride))
+        bar.ax.set_yticklabels([_cut(name) for name in picture.z_names[::stride]])
+    bar.set_label(_plain(picture.z_label))
+
+
+def _plain(text: str) -> str:
+    """Return a text in which a user's dollar signs are not read as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _cut(text: str) -> str:
+    return _plain(text if len(text) <= 28 else text[:27] + "…")

@@ -1,0 +1,62 @@
+"""What every result can show of itself: a table, a data frame, a notebook cell, pictures."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bellweight.display.charts import Picture
+from bellweight.display.markup import to_frame, to_html
+from bellweight.display.table import Table
+from bellweight.status import ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console, ConsoleOptions, Group
+
+
+Pictures = Mapping[str, Callable[[], Sequence[Picture]]]
+"""How to make each kind of picture; nothing is computed before it is asked for."""
+
+
+class Faces(ABC):
+    """A thing that tells itself as a table and as pictures, from which all faces follow."""
+
+    @abstractmethod
+    def table(self) -> Table:
+        """Return what there is to say, as a table."""
+
+    @abstractmethod
+    def pictures(self) -> Pictures:
+        """Return what there is to see, by name."""
+
+    def charts(self, *names: str) -> tuple[Picture, ...]:
+        """Return the pictures of these names, or all, as data."""
+        known = self.pictures()
+        for name in names:
+            if name not in known:
+                raise ArgumentError(f"no picture is named {name!r}, expected {', '.join(known)}")
+        return tuple(picture for name in names or known for picture in known[name]())
+
+    def records(self) -> Table:
+        """Return the numbers that `to_frame` exports; those of `table` by default."""
+        return self.table()
+
+    def to_frame(self) -> dict[str, list[Any]]:
+        """Return columns of numbers by name: `pandas.DataFrame(thing.to_frame())`, if you like."""
+        return to_frame(self.records())
+
+    def figure(self, *names: str) -> Figure:
+        """Return the pictures of these names, or all, as one Matplotlib figure."""
+        from bellweight.display.drawing import draw
+
+        return draw(self.charts(*names))
+
+    def _repr_html_(self) -> str:
+        return to_html(self.table())
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
+        from bellweight.display.screen import face
+
+        yield face(self.table(), options.max_width)

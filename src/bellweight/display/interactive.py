@@ -1,0 +1,223 @@
+"""Charts as interactive figures of a web page: Plotly draws them, the page stays self-contained.
+
+The numbers stand in the page as JSON, `charts.js` draws them in the colours of the page, light or
+dark, and answers the arrow keys. Every figure has a sentence and a table for those who do not see
+it; with scripts switched off these two are what is left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture, name_of
+from bellweight.display.markup import to_html
+from bellweight.display.page import asset
+from bellweight.display.shades import shades_of
+from bellweight.display.table import Table
+
+_DASHES = ("solid", "dash", "dashdot", "dot")
+_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+_DIGITS = 7
+_MOST_NAMES = 30
+_MANY = 60
+
+
+def figure(picture: Picture, number: int) -> str:
+    """Return the place of a chart in a page, with its text alternatives."""
+    low = " low" if isinstance(picture, Chart) and _is_low(picture) else ""
+    return (
+        f'<figure id="{escape(picture.key, quote=True)}">\n'
+        f"<h3>{escape(picture.title)}</h3>\n"
+        f'<div class="chart{low}" data-chart="{number}" tabindex="0" role="application" '
+        f'aria-roledescription="chart" aria-label="{escape(_label(picture), quote=True)}"></div>\n'
+        f"<figcaption>{escape(picture.alt)}</figcaption>\n"
+        f"{folded('Numbers', picture.numbers())}</figure>\n"
+    )
+
+
+def folded(words: str, table: Table) -> str:
+    """Return a table that opens when these words are chosen."""
+    return f"<details><summary>{escape(words)}</summary>{to_html(table)}</details>\n"
+
+
+def numbers(pictures: Sequence[Picture]) -> str:
+    """Return the element with the numbers of all charts, in the order of their places."""
+    specs = [_chart(p) if isinstance(p, Chart) else _map(p) for p in pictures]
+    # "<" never occurs, so that no text can end the element.
+    text = json.dumps(specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="charts">{text}</script>\n'
+
+
+def scripts() -> tuple[str, ...]:
+    """Return what draws the charts: Plotly, then our own few lines."""
+    from plotly.offline import get_plotlyjs
+
+    return (get_plotlyjs(), asset("charts.js"))
+
+
+def _label(picture: Picture) -> str:
+    return f"{picture.title}. {picture.alt} Left and right arrow keys move along it."
+
+
+def _is_low(chart: Chart) -> bool:
+    return chart.y_names is not None and len(chart.y_names) <= 3
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    sideways = chart.y_names is not None
+    layout: dict[str, Any] = {
+        "xaxis": _axis(chart.x_label, chart.x_names, chart.x_range, names_x=True),
+        "yaxis": _axis(chart.y_label, chart.y_names, chart.y_range, names_x=False),
+        "showlegend": len(chart.lines) > 1,
+    }
+    if chart.x_names is None and _few_whole(chart):
+        layout["xaxis"]["dtick"] = 1
+    if chart.log_y:
+        layout["yaxis"]["type"] = "log"
+        layout["yaxis"]["exponentformat"] = "power"
+    if chart.y_names is not None:
+        layout["yaxis"]["range"] = [-0.5, len(chart.y_names) - 0.5]
+    traces = [
+        _trace(line, number, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
+        for number, line in enumerate(chart.lines)
+    ]
+    return {"data": traces, "layout": layout}
+
+
+def _few_whole(chart: Chart) -> bool:
+    """Return whether the positions are a few whole numbers, each of which gets a tick."""
+    ends = [end for line in chart.lines for end in (line.x.min(), line.x.max())]
+    whole = all(np.array_equal(line.x, np.round(line.x)) for line in chart.lines)
+    return whole and max(ends) - min(ends) <= 12
+
+
+def _trace(
+    line: Line,
+    number: int,
+    *,
+    sideways: bool,
+    x_names: tuple[str, ...] | None,
+    y_names: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    colour = COLOURS[number % len(COLOURS)]
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "name": _text(line.label),
+        "x": _plain(line.x),
+        "y": _plain(line.y),
+        "mode": "markers" if line.style == "points" else "lines",
+        "line": {"color": colour, "width": 2, "dash": _DASHES[number % len(_DASHES)]},
+        "marker": {
+            "color": colour,
+            "size": 9 if len(line.x) <= _MANY else 4,
+            "symbol": _SYMBOLS[number % len(_SYMBOLS)],
+        },
+        "hovertemplate": _hover(line, x_names, y_names),
+    }
+    if line.style == "steps":
+        trace["line"]["shape"] = "hv"
+    if line.style == "band":
+        trace |= {"line": {"color": colour, "width": 12}, "opacity": 0.45, "connectgaps": False}
+    elif line.style == "line" and len(line.x) <= 30:
+        trace["mode"] = "lines+markers"
+    if line.error is not None:
+        trace["error_x" if sideways else "error_y"] = {
+            "type": "data", "array": _plain(line.error), "thickness": 1.5, "width": 5,
+        }  # fmt: skip
+    names = [(x_names, line.x), (y_names, line.y)]
+    shown = [list(map(_text, _looked_up(found, places))) for found, places in names if found]
+    if shown:
+        trace["customdata"] = [list(texts) for texts in zip(*shown, strict=True)]
+    return trace
+
+
+def _hover(line: Line, x_names: tuple[str, ...] | None, y_names: tuple[str, ...] | None) -> str:
+    x = "%{customdata[0]}" if x_names else "%{x:,.6~g}"
+    y = f"%{{customdata[{1 if x_names else 0}]}}" if y_names else "%{y:,.6~g}"
+    if line.error is not None:
+        # A half-width is that of the number, whichever axis it stands on.
+        x, y = (
+            (x + " ± %{error_x.array:,.4~g}", y)
+            if y_names
+            else (x, y + " ± %{error_y.array:,.4~g}")
+        )
+    return f"{_text(line.label)}<br>{x}, {y}<extra></extra>"
+
+
+def _looked_up(names: tuple[str, ...], places: Any) -> list[str]:
+    return [name_of(place, names) for place in places.tolist()]
+
+
+def _map(picture: HeatMap) -> dict[str, Any]:
+    trace: dict[str, Any] = {
+        "type": "heatmap",
+        "x": _plain(picture.x),
+        "y": _plain(picture.y),
+        "z": [_plain(row) for row in picture.z],
+        "colorbar": {"title": {"text": _text(picture.z_label), "side": "right"}},
+        "colorscale": "Cividis",
+        "hovertemplate": _map_hover(picture, "%{z:,.6~g}"),
+    }
+    if picture.z_names is not None:
+        n = len(picture.z_names)
+        names = [_text(name) for name in picture.z_names]
+        places = [[None if np.isnan(z) else names[round(z)] for z in row] for row in picture.z]
+        colours = shades_of(n)
+        steps = [[k / n, colours[k]] for k in range(n)]
+        ends = [[(k + 1) / n, colours[k]] for k in range(n)]
+        trace |= {
+            "zmin": -0.5,
+            "zmax": n - 0.5,
+            "colorscale": [stop for pair in zip(steps, ends, strict=True) for stop in pair],
+            "text": places,
+            "hovertemplate": _map_hover(picture, "%{text}"),
+        }
+        trace["colorbar"] |= {"tickvals": list(range(n)), "ticktext": names}
+    layout = {
+        "xaxis": _axis(picture.x_label, None, None, names_x=True),
+        "yaxis": _axis(picture.y_label, None, None, names_x=False),
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def _map_hover(picture: HeatMap, z: str) -> str:
+    x, y = _text(picture.x_label), _text(picture.y_label)
+    return f"{x} %{{x:,.6~g}}, {y} %{{y:,.6~g}}<br>{z}<extra></extra>"
+
+
+def _axis(
+    label: str,
+    names: tuple[str, ...] | None,
+    shown: tuple[float, float] | None,
+    *,
+    names_x: bool,
+) -> dict[str, Any]:
+    axis: dict[str, Any] = {"title": {"text": _text(label)}}
+    if shown is not None:
+        axis["range"] = list(shown)
+    if names is not None:
+        stride = -(-len(names) // _MOST_NAMES)
+        places = list(range(0, len(names), stride))
+        shown_names = [_text(names[k]) for k in places]
+        axis |= {"tickvals": places, "ticktext": shown_names, "automargin": True}
+    elif names_x:
+        axis["exponentformat"] = "none"
+    return axis
+
+
+def _text(text: str) -> str:
+    """Return a text that Plotly shows as it is: it reads tags, and %{...} in templates."""
+    return escape(text, quote=False).replace("%{", "%&#123;")
+
+
+def _plain(values: Any) -> list[float | None]:
+    """Return numbers with seven digits, null where there is none."""
+    return [
+        float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None
+        for value in np.asarray(values, dtype=np.float64).tolist()
+    ]

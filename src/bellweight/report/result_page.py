@@ -1,0 +1,326 @@
+"""The page of one result: what was solved, how good it is, and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight.certificate import Certificate
+from bellweight.display import Column, Table
+from bellweight.display.gaps import Between, gap_chart
+from bellweight.evaluate import Evaluation
+from bellweight.models import LinearModel
+from bellweight.report.sections import (
+    Card,
+    Section,
+    assemble,
+    cut,
+    facts_table,
+    number,
+    origin,
+    percent,
+    settings_facts,
+)
+from bellweight.result import Result
+from bellweight.status import Status
+
+_TOP = 10
+_STATE_LETTERS = 140
+_SMOOTHED = (
+    " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
+    "greedy policy, so some difference remains."
+)
+_BADGES = {Status.CONVERGED: "good", Status.CYCLING: "warn", Status.INACCURATE: "bad"}
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A result with what is known about its policy; None: not known."""
+
+    result: Result
+    evaluation: Evaluation | None = None
+    certificate: Certificate | None = None
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> float | None:
+        """The policy's cost: exact, or else simulated."""
+        if self.result.cost is not None or self.evaluation is None:
+            return self.result.cost
+        return self.evaluation.mean
+
+    @property
+    def half_width(self) -> float | None:
+        """The error of a simulated cost."""
+        exact = self.result.cost is not None or self.evaluation is None
+        return None if exact or self.evaluation is None else self.evaluation.half_width
+
+    @property
+    def low(self) -> float | None:
+        """A proven lower bound on every policy's cost."""
+        if self.certificate is not None and self.certificate.bound is not None:
+            return self.certificate.value
+        return self.result.lower_bound
+
+    def between(self, label: str) -> Between | None:
+        """Return the cost and the bound, to be drawn."""
+        return None if self.cost is None else Between(label, self.cost, self.half_width, self.low)
+
+    def interval(self) -> str:
+        """Return the cost with its error."""
+        if self.cost is None:
+            return "not known"
+        return number(self.cost) + (f" ± {number(self.half_width)}" if self.half_width else "")
+
+
+def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> str:
+    """Return the page."""
+    result = subject.result
+    name = type(result.method).__name__
+    return assemble(
+        title or f"{name} on {result.model_name}",
+        about or [_sentence(subject)],
+        [section for section in _sections(subject) if section.parts or section.lead],
+        badge=(result.status.name, _BADGES.get(result.status, "warn")),
+        warnings=[*_doubts(result), *subject.doubts],
+        cards=list(_cards(subject)),
+    )
+
+
+def _sentence(subject: Subject) -> str:
+    """Say in one breath what was found."""
+    result, cost, low = subject.result, subject.cost, subject.low
+    found = (
+        f"The model {result.model_name} ({result.model_size}) was solved with {len(result.names)} "
+        "numbers in place of the values of all its states"
+    )
+    if cost is None:
+        return f"{found}. What the policy costs has not been simulated yet."
+    found += f". The policy found costs {subject.interval()}"
+    if low is None:
+        return f"{found}; how far that is from the best possible policy is not proven."
+    gap = max(0.0, cost - low)
+    return (
+        f"{found}, and no policy can be cheaper by more than {number(gap)} ({percent(gap, cost)})."
+    )
+
+
+def _doubts(result: Result) -> Iterator[str]:
+    if not result.status.is_success:
+        yield f"{result.status.name}: {result.status.message}. {result.status.remedy}"
+    yield from result.warnings
+
+
+def _cards(subject: Subject) -> Iterator[Card]:
+    result, cost, low = subject.result, subject.cost, subject.low
+    kind = "exact, over all time" if subject.half_width is None else "95 % interval"
+    if cost is not None:
+        yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
+    if low is not None:
+        yield Card(number(low), "no policy costs less: proven lower bound")
+    if cost is not None and low is not None:
+        gap = max(0.0, cost - low)
+        yield Card(percent(gap, cost), "of the cost could be saved at most")
+    yield Card(f"{len(result.history)} in {result.seconds:.2f} s", "iterations and time")
+
+
+def _sections(subject: Subject) -> Iterator[Section]:
+    result = subject.result
+    name = type(result.method).__name__
+    has_model = result.policy.model is not None
+    yield _solved(result)
+    gap = subject.between(name)
+    yield Section(
+        "cost",
+        "How good is the policy?",
+        "The best policy's cost lies between the proven lower bound and the cost of this policy. "
+        "A narrow band means that there is little left to gain."
+        if subject.low is not None
+        else "No lower bound is proven here, so the cost alone says how good the policy is: "
+        "compare it with policies you know.",
+        () if gap is None else (gap_chart([gap]),),
+    )
+    yield Section(
+        "convergence",
+        "Did the weights settle?",
+        "The program is solved again and again, each time weighted by where its policy spends its "
+        "time. The run has converged when weights and occupancy agree.",
+        (*result.charts("convergence"), _history(result)),
+    )
+    if not has_model:
+        yield Section(
+            "pictures",
+            "Pictures",
+            "This result was loaded without its model, so states cannot be shown: give the model "
+            "to see values, actions and residuals.",
+        )
+        return
+    yield Section(
+        "weights",
+        "Weights against occupancy",
+        "The weights say in which states the value function must be good; the occupancy says in "
+        "which states the policy spends its discounted time." + _SMOOTHED * (name == "DIA"),
+        result.charts("weights"),
+    )
+    yield Section(
+        "value",
+        "Value function",
+        "What is still to be paid from a state on, as the program sees it."
+        + ("" if result.cost is None else " The optimal value lies between the two curves."),
+        result.charts("value"),
+    )
+    yield Section("policy", "Policy", "Which action is taken where.", result.charts("policy"))
+    yield _residuals(result)
+    yield from _checks(subject)
+
+
+def _solved(result: Result) -> Section:
+    names = ", ".join(result.names[:12]) + (", ..." if len(result.names) > 12 else "")
+    coefficients = Table(
+        "Coefficients of the value function",
+        (
+            Column("name", "function", right=False),
+            Column("coef", "coefficient", lambda value: f"{value:,.8g}"),
+            Column("moment", "moment under the weights", lambda value: f"{value:,.6g}"),
+        ),
+        tuple(
+            {"name": name, "coef": coef, "moment": moment}
+            for name, coef, moment in zip(
+                result.names, result.coef.tolist(), result.moments.tolist(), strict=True
+            )
+        ),
+    )
+    facts = [
+        ("model", f"{result.model_name}: {result.model_size}"),
+        ("basis", f"{len(result.names)} functions: {names}"),
+        ("method", f"{type(result.method).__name__}, {result.mode} settings"),
+        ("status", f"{result.status.name}: {result.status.message}"),
+    ]
+    lead = (
+        "The unknown values of all states are replaced by a weighted sum of a few functions; a "
+        "linear program finds the coefficients, and the policy takes the action that looks "
+        "cheapest under them."
+    )
+    return Section("solved", "What was solved", lead, (facts_table("", facts), coefficients))
+
+
+def _history(result: Result) -> Table:
+    def small(value: float) -> str:
+        return f"{value:.3g}"
+
+    columns = (
+        Column("iteration", "iteration", lambda value: str(value + 1)),
+        Column("objective", "objective", lambda value: f"{value:,.8g}"),
+        Column("sup_norm", "sup norm", small),
+        Column("one_norm", "1-norm", small),
+        Column("moment_step", "step of the moments", small),
+        Column("step_ratio", "contraction", small),
+        Column("dual_share", "visits with dual mass", lambda value: f"{100.0 * value:.3g} %"),
+        Column("rows", "rows", lambda value: f"{value:,}"),
+        Column("passes", "passes"),
+        Column("seconds", "seconds", lambda value: f"{value:.2f}"),
+    )
+    rows = result.records().rows
+    used = tuple(c for c in columns if any(row[c.key] is not None for row in rows))
+    return Table("Iterations", used, rows)
+
+
+def _residuals(result: Result) -> Section:
+    seen = result.sight
+    part = seen.share * seen.residual
+    top = np.argsort(-np.abs(part), kind="stable")[:_TOP]
+    total = float(part.sum())
+    rows = tuple(
+        {
+            "state": cut(seen.state_text(int(place)), _STATE_LETTERS),
+            "action": _action_text(result, int(place)),
+            "residual": float(seen.residual[place]),
+            "share": float(seen.share[place]),
+            "part": float(part[place]) / total if total else None,
+        }
+        for place in top
+    )
+    table = Table(
+        "Largest residuals, weighted by the time spent",
+        (
+            Column("state", "state", right=False),
+            Column("action", "action taken", right=False),
+            Column("residual", "residual per step", lambda value: f"{value:,.4g}"),
+            Column("share", "time spent there", lambda value: f"{100.0 * value:.3g} %"),
+            Column("part", "part of the sum", lambda value: f"{100.0 * value:.3g} %"),
+        ),
+        rows,
+    )
+    lead = (
+        "The Bellman residual is what the value function fails to explain in one step. Residuals, "
+        "weighted by the time spent in each state, add up to the gap between cost and bound: a "
+        "better function for the states on top of this list narrows it most."
+    )
+    if seen.is_sample:
+        lead = (
+            "The Bellman residual is what the value function fails to explain in one step, here in "
+            "states that the policy visits. A negative one is a row of the program that is "
+            "violated there."
+        )
+    return Section(
+        "residual", "Where the residual is largest", lead, (*result.charts("residual"), table)
+    )
+
+
+def _action_text(result: Result, place: int) -> str:
+    seen = result.sight
+    model = seen.model
+    if isinstance(model, LinearModel):
+        taken = np.asarray(seen.actions_at(seen.states[place : place + 1]))[0]
+        parts = [
+            f"{name} = {amount:g}"
+            for name, amount in zip(model.action_names, taken.tolist(), strict=True)
+            if amount
+        ]
+        return cut(", ".join(parts) or "nothing", _STATE_LETTERS)
+    where = seen.states[place : place + 1] if seen.is_sample else np.array([place])
+    return model.label(int(np.asarray(seen.actions_at(where))[0]))
+
+
+def _checks(subject: Subject) -> Iterator[Section]:
+    result, certificate = subject.result, subject.certificate
+    audit = facts_table(
+        "",
+        [
+            (field, f"{value:.3g}")
+            for field, value in vars(result.audit).items()
+            if value is not None
+        ],
+    )
+    yield Section(
+        "audit",
+        "Audit of the linear program",
+        "The solver's answer was checked again on unscaled data: how far rows are violated, how "
+        "far the dual is from feasible, and the gap between the two objectives.",
+        (audit,),
+    )
+    if certificate is not None:
+        yield Section(
+            "certificate",
+            "Certificate",
+            "The bound of the residual-loss theorem and, where available, that of its corollary "
+            "with the terms it is made of.",
+            (certificate.table(),),
+        )
+    facts = [
+        *settings_facts(result.method),
+        *settings_facts(result.stop),
+        ("seed", str(result.seed)),
+        ("model digest", result.model_digest),
+        *origin(),
+    ]
+    if subject.evaluation is not None:
+        facts.insert(-4, ("simulation", str(subject.evaluation)))
+    yield Section(
+        "settings",
+        "Settings and seed",
+        "The same model, settings and seed give the same numbers.",
+        (facts_table("", facts),),
+    )

@@ -1,0 +1,146 @@
+"""The parts that every report is made of: sections with text, tables and charts, in one page."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from bellweight.display import Column, Table, to_html
+from bellweight.display.charts import Chart, HeatMap, Picture
+from bellweight.display.interactive import figure, folded, numbers, scripts
+from bellweight.display.page import page
+
+_MOST_LETTERS = 300
+_MOST_ROWS = 15  # longer tables are folded away
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a sentence that says what is to be seen, and tables and charts below it."""
+
+    key: str
+    title: str
+    lead: str
+    parts: tuple[Table | Picture, ...] = ()
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number that matters, with a few words."""
+
+    value: str
+    words: str
+
+
+def assemble(
+    title: str,
+    lead: Sequence[str],
+    sections: Sequence[Section],
+    *,
+    badge: tuple[str, str] | None = None,
+    warnings: Sequence[str] = (),
+    cards: Sequence[Card] = (),
+) -> str:
+    """Return a whole page; all text is escaped here, warnings stand first."""
+    pictures = [
+        part for section in sections for part in section.parts if isinstance(part, Chart | HeatMap)
+    ]
+    place = {id(picture): number for number, picture in enumerate(pictures)}
+    body = [_head(title, lead, badge), _warnings(warnings), _cards(cards), _contents(sections)]
+    for section in sections:
+        parts = [
+            _table(part) if isinstance(part, Table) else figure(part, place[id(part)])
+            for part in section.parts
+        ]
+        lead_text = f"<p>{escape(section.lead)}</p>\n" if section.lead else ""
+        body.append(
+            f'<section aria-labelledby="{section.key}">\n'
+            f'<h2 id="{section.key}">{escape(section.title)}</h2>\n{lead_text}{"".join(parts)}'
+            "</section>\n"
+        )
+    body.append('<p class="spoken" id="spoken" aria-live="polite"></p>\n')
+    return page(title, "".join(body) + numbers(pictures), scripts())
+
+
+def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
+    """Return names and texts as a table of two columns without headings."""
+    rows = tuple({"fact": name, "value": text} for name, text in facts)
+    columns = (Column("fact", "", right=False), Column("value", "", right=False))
+    return Table(title, columns, rows)
+
+
+def settings_facts(thing: Any) -> list[tuple[str, str]]:
+    """Return the fields of a settings object as texts."""
+    if not is_dataclass(thing):
+        return [("settings", cut(repr(thing)))]
+    return [(field.name, cut(repr(getattr(thing, field.name)))) for field in fields(thing)]
+
+
+def origin() -> list[tuple[str, str]]:
+    """Return by which software a page was made."""
+    from bellweight import __version__
+
+    return [
+        ("Bellweight", __version__),
+        ("NumPy", np.__version__),
+        ("Python", platform.python_version()),
+    ]
+
+
+def cut(text: str, most: int = _MOST_LETTERS) -> str:
+    """Return a text of bearable length."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def number(value: float) -> str:
+    """Return a cost as people read it."""
+    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:,.6g}"
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a share, or nothing of zero."""
+    return f"{100.0 * part / abs(whole):.3g} %" if whole else "-"
+
+
+def _table(table: Table) -> str:
+    long = len(table.rows) > _MOST_ROWS
+    return folded(f"{table.title} ({len(table.rows)})", table) if long else to_html(table)
+
+
+def _head(title: str, lead: Sequence[str], badge: tuple[str, str] | None) -> str:
+    mark = ""
+    if badge is not None:
+        mark = f'<p><span class="badge {badge[1]}">{escape(badge[0])}</span></p>\n'
+    paragraphs = "".join(f'<p class="lead">{escape(text)}</p>\n' for text in lead)
+    button = '<button type="button" class="theme" id="theme">Light or dark</button>\n'
+    return f"<header>\n{button}<h1>{escape(title)}</h1>\n{mark}{paragraphs}</header>\n"
+
+
+def _warnings(warnings: Sequence[str]) -> str:
+    if not warnings:
+        return ""
+    items = "".join(f"<li>{escape(text)}</li>" for text in warnings)
+    return (
+        '<section class="warnings" aria-labelledby="warnings">'
+        f'<h2 id="warnings">Before you trust this</h2><ul>{items}</ul></section>\n'
+    )
+
+
+def _cards(cards: Sequence[Card]) -> str:
+    if not cards:
+        return ""
+    inside = "".join(
+        f'<div class="card"><b>{escape(card.value)}</b><span>{escape(card.words)}</span></div>'
+        for card in cards
+    )
+    return f'<div class="cards">{inside}</div>\n'
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    links = "".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in sections)
+    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'

@@ -1,0 +1,114 @@
+"""`bellweight.report`: one call from a result to a page that opens offline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bellweight import checks, files
+from bellweight.certificate import Certificate, certify
+from bellweight.evaluate import Comparison, Evaluation, compare, evaluate
+from bellweight.models import TabularModel
+from bellweight.policy import Model
+from bellweight.report.comparison_page import comparison_page, league_page
+from bellweight.report.result_page import Subject, result_page
+from bellweight.result import Result
+from bellweight.status import ArgumentError, BellweightError
+
+EPISODES = 2_000
+
+
+def report(
+    subject: Result | Comparison | Mapping[str, Result],
+    path: str | os.PathLike[str],
+    *,
+    model: Model | None = None,
+    evaluation: Evaluation | Comparison | None = None,
+    certificate: Certificate | None = None,
+    optimum: float | None = None,
+    title: str | None = None,
+    about: Sequence[str] = (),
+    episodes: int = EPISODES,
+    jobs: int | None = None,
+) -> Path:
+    """Write a self-contained page about a result, a comparison, or several results by name.
+
+    What is missing is computed: the certificate and, where states cannot be listed, the cost over
+    `episodes` with random numbers that the run did not use. A result that was loaded without its
+    `model` needs it for pictures of its states. `optimum` is an exact optimal cost to show beside;
+    `about` replaces the opening sentences. The file is written whole or not at all.
+    """
+    target = files.check_target(path)
+    checks.count(episodes, "episodes", least=2)
+    if isinstance(subject, Comparison):
+        return files.write_text(target, comparison_page(subject, title, about))
+    study = _Study(model, episodes, jobs)
+    if isinstance(subject, Result):
+        if isinstance(evaluation, Comparison):
+            raise ArgumentError("evaluation is a Comparison: one result takes an Evaluation")
+        known = study.subject(subject, evaluation, certificate)
+        return files.write_text(target, result_page(known, title, about))
+    if not isinstance(subject, Mapping) or not subject:
+        raise ArgumentError(
+            f"subject is {subject!r}, expected a Result, a Comparison, or results by name"
+        )
+    paired = evaluation if isinstance(evaluation, Comparison) else study.paired(subject)
+    subjects = {
+        name: study.subject(result, None if paired is None else paired.evaluations.get(name))
+        for name, result in subject.items()
+    }
+    return files.write_text(target, league_page(subjects, paired, optimum, title, about))
+
+
+class _Study:
+    """Finds out what a report needs and was not given."""
+
+    def __init__(self, model: Model | None, episodes: int, jobs: int | None) -> None:
+        self._model = model
+        self._episodes = episodes
+        self._jobs = jobs
+
+    def subject(
+        self,
+        result: Result,
+        evaluation: Evaluation | None = None,
+        certificate: Certificate | None = None,
+    ) -> Subject:
+        """Return a result with its cost and its certificate."""
+        if not isinstance(result, Result):
+            raise ArgumentError(f"a run is {type(result).__name__}, expected a Result of solve")
+        result = self._bound(result)
+        model, doubts = result.policy.model, []
+        if model is not None and evaluation is None and not isinstance(model, TabularModel):
+            evaluation = evaluate(
+                model, result.policy, self._episodes, seed=result.seed + 1, jobs=self._jobs
+            )
+        if model is not None and certificate is None:
+            try:
+                certificate = certify(model, result, episodes=self._episodes, jobs=self._jobs)
+            except BellweightError as problem:
+                doubts.append(f"no certificate could be made: {problem}")
+        if certificate is not None and certificate.kind == "unproven":
+            doubts.append(f"No bound is proven: {certificate.reason}")
+        return Subject(result, evaluation, certificate, tuple(doubts))
+
+    def paired(self, results: Mapping[str, Result]) -> Comparison | None:
+        """Compare policies where costs have to be simulated."""
+        bound = {name: self._bound(result) for name, result in results.items()}
+        models = [result.policy.model for result in bound.values()]
+        if models[0] is None or isinstance(models[0], TabularModel):
+            return None
+        if len({result.model_digest for result in bound.values()}) > 1:
+            raise ArgumentError("the results belong to different models: report them one by one")
+        policies = {name: result.policy for name, result in bound.items()}
+        seed = max(result.seed for result in bound.values()) + 1
+        return compare(models[0], policies, self._episodes, seed=seed, jobs=self._jobs)
+
+    def _bound(self, result: Result) -> Result:
+        if self._model is None:
+            return result
+        if self._model.digest != result.model_digest:
+            raise ArgumentError("the result belongs to another model: pass the model it came from")
+        return replace(result, policy=replace(result.policy, model=self._model))

@@ -1,0 +1,273 @@
+"""What a run found, how it ended, how good it is, and how it is shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from bellweight import files
+from bellweight.alp import Audit
+from bellweight.basis import Basis
+from bellweight.checks import FloatArray
+from bellweight.display import Column, Table
+from bellweight.display.charts import Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, gap_chart
+from bellweight.models import TabularModel
+from bellweight.occupancy import Simulation, simulated_occupancy
+from bellweight.policy import Greedy, Model, Support
+from bellweight.portrait import (
+    convergence_chart,
+    moment_chart,
+    policy_charts,
+    residual_charts,
+    value_charts,
+    weight_charts,
+)
+from bellweight.selection import Iteration, Stop
+from bellweight.sight import Sight, sight
+from bellweight.slices import Slice, slices
+from bellweight.status import FileError, PolicyError, Status
+from bellweight.weights import DIA
+
+_LOOK = Simulation(episodes=1_000)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
+
+    `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
+    `is_constant` says that the value function of a linear model is the same in every state, so that
+    ties decide the policy.
+    """
+
+    coef: FloatArray
+    moments: FloatArray
+    weights: FloatArray | None
+    support: Support
+    policy: Greedy
+    cost: float
+    half_width: float | None = None
+    is_constant: bool = False
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Result(Faces):
+    """What a run found, how it ended, and how good it is.
+
+    `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
+    the initial distribution, less what the audit's violation could add to it, and `cost` the exact
+    cost of the greedy policy from it: the optimal cost lies between them. Both are None where
+    states cannot be enumerated: use `bellweight.evaluate` there. `support` lists where the dual has
+    mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error` (K,) are
+    the standard errors of simulated moments.
+    """
+
+    status: Status
+    method: Any
+    mode: str
+    basis: Basis
+    names: tuple[str, ...]
+    coef: FloatArray
+    moments: FloatArray
+    weights: FloatArray | None
+    support: Support
+    dual: FloatArray | None
+    policy: Greedy
+    objective: float
+    lower_bound: float | None
+    cost: float | None
+    moments_error: FloatArray | None
+    history: tuple[Iteration, ...]
+    reported_iteration: int
+    phases: tuple[Phase, ...]
+    warnings: tuple[str, ...]
+    stop: Stop
+    seed: int
+    seconds: float
+    model_name: str
+    model_size: str
+    model_digest: str
+
+    @property
+    def audit(self) -> Audit:
+        """The audit of the reported program."""
+        return self.reported.audit
+
+    @property
+    def reported(self) -> Iteration:
+        """The history entry of the reported iterate."""
+        return self.history[self.reported_iteration]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to an `.npz` file, whole or not at all."""
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
+        """Read a result written by `save`; with `model`, check that it is the result's own."""
+        result: Self = files.load(path, cls)
+        if model is None:
+            return result
+        if model.digest != result.model_digest:
+            raise FileError(
+                f"{path} belongs to another model ({result.model_name}, {result.model_size}): load "
+                "it with the model it was solved for"
+            )
+        return replace(result, policy=replace(result.policy, model=model))
+
+    def table(self) -> Table:
+        """Return what was found, how it ended and what to try next, one fact to a row."""
+        rows = tuple({"fact": name, "value": text} for name, text in facts(self))
+        columns = (Column("fact", "", right=False), Column("value", "", right=False))
+        return Table(headline(self), columns, rows)
+
+    def records(self) -> Table:
+        """Return the history, one row for each iteration."""
+        keys = [field.name for field in fields(Iteration) if field.name != "audit"]
+        columns = tuple(Column(key, key) for key in keys)
+        rows = tuple({key: getattr(record, key) for key in keys} for record in self.history)
+        return Table(f"History of {headline(self)}", columns, rows)
+
+    def pictures(self) -> Pictures:
+        """Return the pictures by name; those of states need the model."""
+        known: Pictures = {"gap": self._gap, "convergence": self._convergence}
+        if self.policy.model is None:
+            return known
+        return {
+            **known,
+            "weights": self._weights,
+            "value": lambda: value_charts(self.sight, self._slices),
+            "policy": lambda: policy_charts(self.sight, self._slices),
+            "residual": lambda: residual_charts(self.sight, self._slices),
+        }
+
+    @cached_property
+    def sight(self) -> Sight:
+        """What the policy meets in its model: states, values, residuals."""
+        if self.policy.model is None:
+            raise PolicyError("the result was loaded without its model: Result.load(path, model)")
+        # A seed that the run did not use: the pictures show states it was not fitted to.
+        return sight(self.policy.model, self.basis, self.coef, self.policy, self.seed + 1)
+
+    @cached_property
+    def _slices(self) -> tuple[Slice, ...]:
+        return slices(self.sight)
+
+    def _gap(self) -> tuple[Picture, ...]:
+        if self.cost is None:
+            return ()
+        return (
+            gap_chart([Between(type(self.method).__name__, self.cost, None, self.lower_bound)]),
+        )
+
+    def _convergence(self) -> tuple[Picture, ...]:
+        return convergence_chart(self.history, exact=self.weights is not None)
+
+    def _weights(self) -> tuple[Picture, ...]:
+        if self.weights is not None:
+            return weight_charts(self.sight, self.weights)
+        model = self.policy.model
+        assert model is not None
+        assert not isinstance(model, TabularModel)
+        found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.seed + 1)
+        assert found.moments is not None
+        assert found.standard_error is not None
+        error = found.standard_error
+        if self.moments_error is not None:
+            error = np.hypot(error, self.moments_error)
+        return (moment_chart(self.names, self.moments, found.moments, error),)
+
+    def __str__(self) -> str:
+        return "\n".join([headline(self), *(f"{name:<11} {text}" for name, text in facts(self))])
+
+
+def headline(result: Result) -> str:
+    """Return in a line what was solved, and how."""
+    name = type(result.method).__name__
+    size = f"({result.model_size}), {len(result.names)} basis functions"
+    return f"{name} on {result.model_name} {size}"
+
+
+def facts(result: Result) -> Iterator[tuple[str, str]]:
+    """Tell what was found, how it ended, and what to try next: names and texts."""
+    name = type(result.method).__name__
+    last = result.reported
+    yield "status", f"{result.status.name}: {result.status.message}"
+    yield "iterations", f"{len(result.history)} in {result.seconds:.2f} s"
+    if last.sup_norm is not None:
+        yield "mismatch", f"{last.sup_norm:.2g} between weights and occupancy (sup norm)"
+    ratios = [record.step_ratio for record in result.history if record.step_ratio is not None]
+    if len(ratios) >= 2:
+        # The median: the last ratios of a converged run are those of rounding errors.
+        seen = f"observed {float(np.median(ratios)):.2g} per iteration"
+        yield "contraction", f"{seen}{_proven_modulus(result)}"
+    if last.noise_ratio is not None:
+        yield "noise", f"moments within {last.noise_ratio:.2g} standard errors"
+    if last.dual_share is not None:
+        alone = " (DIA follows its target)" if name == "DIA" and last.dual_share == 0.0 else ""
+        yield "dual mass", f"on {100.0 * last.dual_share:.3g} % of visits{alone}"
+    yield from _cost_facts(result)
+    if last.columns is not None:
+        rounds = sum(record.passes for record in result.history)
+        seconds = sum(record.solve_seconds for record in result.history)
+        yield (
+            "columns",
+            f"{last.columns:,} priced in {rounds:,} rounds, {seconds:.2f} s; the last "
+            f"round {'proves the optimum' if last.proven else 'was cut short'}; the minimum-norm "
+            "dual is the one over these columns",
+        )
+    yield (
+        "audit",
+        f"violation {last.audit.violation:.1g}, dual residual {last.audit.dual_residual:.1g}, "
+        f"gap {last.audit.gap:.1g}",
+    )
+    terms = [f"{value:+.6g} {name}" for value, name in zip(result.coef, result.names, strict=True)]
+    shown = terms[:6] + (["..."] if len(terms) > 6 else [])
+    yield "value", "  ".join(shown)
+    for number, phase in enumerate(result.phases, start=1):
+        width = "" if phase.half_width is None else f" +- {_number(phase.half_width)}"
+        ties = " (constant value: decided by ties)" if phase.is_constant else ""
+        yield f"phase {number}", f"cost {_number(phase.cost)}{width}{ties}"
+    for text in result.warnings:
+        yield "warning", text
+    yield "next", result.status.remedy or _advice(result)
+
+
+def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
+    if result.cost is None or result.lower_bound is None:
+        return
+    gap = max(0.0, result.cost - result.lower_bound)
+    low, high = _number(result.lower_bound), _number(result.cost)
+    yield "cost", f"{high} (greedy policy, exact, over all time)"
+    yield "optimum", f"between {low} and {high}"
+    yield "loss", f"at most {_number(gap)} ({_share(gap, result.cost)})"
+
+
+def _proven_modulus(result: Result) -> str:
+    certified = isinstance(result.method, DIA) and result.method.modulus is not None
+    return f", at most {result.method.modulus:.2g} proven" if certified else ""
+
+
+def _advice(result: Result) -> str:
+    if result.cost is None or result.lower_bound is None:
+        return "bellweight.evaluate(model, result.policy) tells what the policy costs"
+    if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
+        return "nothing: the policy is within 0.1 % of optimal"
+    return "a richer basis may tighten the bound; result.policy.action(state) acts"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
+
+
+def _share(gap: float, cost: float) -> str:
+    return f"{100.0 * gap / abs(cost):.3g} %" if cost else "cost is zero"

@@ -1,0 +1,331 @@
+"""Reports in a real browser: charts draw, tooltips and keys answer, nothing foreign runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from event_models import tandem
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import bellweight as bw
+from bellweight.reproduce import demo
+
+HOSTILE = (
+    "</script><script>window.hacked = 1</script>"
+    "<img src=x onerror='window.hacked = 2'>"
+    "<a href='javascript:window.hacked = 3'>click</a>"
+    "\"><svg onload='window.hacked = 4'>%{x}$x$"
+)
+DARK_GROUND = "rgb(20, 24, 29)"
+
+
+def chromium() -> str:
+    """The browser that the Makefile found, or one on the path; never none."""
+    names = [os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome"]
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    assert found, "no Chromium: run make browser, or name one in CHROMIUM"
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(
+            executable_path=chromium(),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield started
+        started.close()
+
+
+@dataclass
+class Visit:
+    """An open page, with everything it complained about or asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Open]:
+    opened = []
+
+    def open_page(path: Path, *, width: int = 1_100, scheme: str = "light") -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if scheme == "dark" else "light",
+        )
+        opened.append(context)
+        found = Visit(context.new_page())
+        found.page.on("console", lambda message: found.complaints.append(message.text))
+        found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        found.page.on("request", lambda request: found.requests.append(request.url))
+        found.page.goto(path.as_uri())
+        found.page.wait_for_selector("html[data-ready=true]", timeout=60_000)
+        return found
+
+    yield open_page
+    for context in opened:
+        context.close()
+
+
+def grid_model() -> bw.TabularModel:
+    """A random walk on a small grid, with state vectors in the plane."""
+    side = 6
+    vectors = np.array([(i, j) for i in range(side) for j in range(side)], dtype=float)
+    n = len(vectors)
+    right = np.array([min(i + 1, side - 1) * side + j for i in range(side) for j in range(side)])
+    home = np.zeros(n, dtype=int)
+    transition = np.zeros((2, n, n))
+    transition[0, np.arange(n), right] = 1.0
+    transition[1, np.arange(n), home] = 1.0
+    cost = np.column_stack([vectors.sum(axis=1), vectors.sum(axis=1) + 3.0])
+    return bw.TabularModel.from_arrays(
+        cost, transition, 0.9, np.full(n, 1.0 / n), state_vectors=vectors,
+        action_labels=["go on", "go home"],
+    )  # fmt: skip
+
+
+def tabular_result() -> bw.Result:
+    return bw.solve(bw.problems.single_queue(capacity=200), bw.Polynomial(2), bw.DIA())
+
+
+def write_result(path: Path) -> None:
+    bw.report(tabular_result(), path)
+
+
+def write_grid(path: Path) -> None:
+    bw.report(bw.solve(grid_model(), bw.Polynomial(1), bw.PIA()), path)
+
+
+def write_events(path: Path) -> None:
+    model = tandem()
+    rows = bw.SampledRows(bw.sample_states(model, 200, seed=1))
+    found = bw.solve(
+        model, bw.Polynomial(2), bw.DIA(), rows=rows, simulation=bw.Simulation(200), seed=2
+    )
+    bw.report(found, path, episodes=200)
+
+
+def write_linear(path: Path) -> None:
+    model = bw.problems.scheduling("tiny")
+    found = bw.solve(model, bw.Affine(), bw.DIA(), simulation=bw.Simulation(200))
+    bw.report(found, path, episodes=200)
+
+
+def write_comparison(path: Path) -> None:
+    result = tabular_result()
+    policies = {"ours": result.policy, "random": bw.Uniform()}
+    bw.report(bw.compare(bw.problems.single_queue(capacity=200), policies, 200), path)
+
+
+def write_demo(path: Path) -> None:
+    demo.run().write_page(path)
+
+
+KINDS = {
+    "result": (write_result, 6),
+    "grid": (write_grid, 8),
+    "events": (write_events, 5),
+    "linear": (write_linear, 6),
+    "comparison": (write_comparison, 2),
+    "demo": (write_demo, 5),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("pages")
+
+    def page_of(kind: str) -> Path:
+        path = folder / f"{kind}.html"
+        if not path.exists():
+            KINDS[kind][0](path)
+        return path
+
+    return page_of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_loads_quietly_and_every_chart_draws(
+    kind: str, pages: Callable[[str], Path], visit: Open
+) -> None:
+    path = pages(kind)
+    found = visit(path)
+    assert found.complaints == []
+    assert found.requests == [path.as_uri()]
+    charts = found.page.locator("[data-chart]")
+    assert charts.count() >= KINDS[kind][1]
+    for number in range(charts.count()):
+        chart = charts.nth(number)
+        assert chart.get_attribute("data-drawn") == "true"
+        drawn = chart.locator(".scatterlayer .trace, .heatmaplayer image")
+        assert drawn.count() >= 1, chart.get_attribute("aria-label")
+        assert chart.bounding_box()["width"] > 300
+    assert path.stat().st_size < 8_000_000
+
+
+def test_the_policy_of_a_plane_is_drawn_in_distinct_colours(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages("grid")).page
+    names = page.locator("#policy-x1-x2 .colorbar text").all_inner_texts()
+    assert {"go on", "go home"} <= set(names)
+
+
+def test_tooltips_tell_the_numbers(pages: Callable[[str], Path], visit: Open) -> None:
+    page = visit(pages("result")).page
+    cost = tabular_result().cost
+    chart = page.locator("#gap .chart")
+    chart.scroll_into_view_if_needed()
+    points = chart.locator(".scatterlayer .trace .points path")
+    box = points.last.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2 - 3, box["y"] + box["height"] / 2)
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    shown = chart.locator(".hoverlayer .hovertext")
+    shown.first.wait_for(timeout=5_000)
+    assert f"{cost:,.6g}" in shown.first.inner_text()
+    assert "DIA" in shown.first.inner_text()
+
+
+def test_arrow_keys_walk_along_a_chart_and_are_spoken(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages("result")).page
+    page.locator("#policy .chart").focus()
+    told = []
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        told.append(page.locator("#spoken").inner_text())
+    assert all("rate" in text for text in told)
+    assert len(set(told)) == 3
+
+
+def test_everything_can_be_reached_by_keyboard(pages: Callable[[str], Path], visit: Open) -> None:
+    page = visit(pages("comparison")).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.tagName + document.activeElement.id"))
+    assert {"BUTTONtheme", "SUMMARY"} <= reached
+    page.locator("summary").first.press("Enter")
+    assert page.locator("details[open] table").first.is_visible()
+
+
+def test_dark_and_light_follow_the_system_and_the_button(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    ink = "getComputedStyle(document.querySelector('.chart .xtick text')).fill"
+    dark = visit(pages("result"), scheme="dark").page
+    assert dark.evaluate(ground) == DARK_GROUND
+    assert dark.evaluate(ink) == "rgb(230, 233, 236)"
+    light = visit(pages("result")).page
+    assert light.evaluate(ground) == "rgb(255, 255, 255)"
+    light.locator("#theme").click()
+    light.wait_for_function(f"{ground} === '{DARK_GROUND}'")
+    light.wait_for_function(f"{ink} === 'rgb(230, 233, 236)'")
+    light.locator("#theme").click()
+    light.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")
+
+
+@pytest.mark.parametrize("kind", ["result", "events", "linear", "demo"])
+def test_a_phone_does_not_scroll_sideways(
+    kind: str, pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages(kind), width=390).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def hostile_model() -> bw.TabularModel:
+    return bw.TabularModel.from_arrays(
+        [[1.0, 3.0], [4.0, 2.0]],
+        [[[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.1], [0.2, 0.8]]],
+        0.9,
+        [0.5, 0.5],
+        name=f"model {HOSTILE}",
+        state_labels=[f"first {HOSTILE}", f"second {HOSTILE}"],
+        action_labels=[f"stay {HOSTILE}", f"go {HOSTILE}"],
+    )
+
+
+def write_hostile(kind: str, path: Path) -> None:
+    model = hostile_model()
+    result = bw.solve(model, bw.Indicator(), bw.DIA())
+    if kind == "result":
+        bw.report(result, path, title=HOSTILE, about=[HOSTILE])
+    elif kind == "results":
+        bw.report({HOSTILE: result, "other": result}, path)
+    else:
+        policies = {HOSTILE: result.policy, f"{HOSTILE} 2": bw.Uniform()}
+        bw.report(bw.compare(model, policies, 50), path)
+
+
+@pytest.mark.parametrize("kind", ["result", "results", "comparison"])
+def test_hostile_names_are_shown_and_never_run(kind: str, tmp_path: Path, visit: Open) -> None:
+    path = tmp_path / "page.html"
+    write_hostile(kind, path)
+    found = visit(path)
+    page = found.page
+    for chart in page.locator("[data-chart]").all():
+        chart.focus()
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("window.hacked") is None
+    assert found.complaints == []
+    assert found.requests == [path.as_uri()]
+    assert page.locator("img, a[href^=javascript], main svg[onload]").count() == 0
+    assert HOSTILE in page.locator("main").inner_text()
+
+
+def test_a_script_that_slips_through_is_stopped_by_the_page_itself(
+    pages: Callable[[str], Path], tmp_path: Path, visit: Open
+) -> None:
+    injected = "<script>window.hacked = 1</script><img src='http://localhost:9/x.png'>"
+    path = tmp_path / "page.html"
+    path.write_text(pages("comparison").read_text().replace("<h1>", f"{injected}<h1>", 1))
+    found = visit(path)
+    assert found.page.evaluate("window.hacked") is None
+    assert any("Content Security Policy" in text for text in found.complaints)
+
+
+def test_without_scripts_the_words_and_numbers_remain(
+    pages: Callable[[str], Path], browser: Browser
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(pages("result").as_uri())
+    assert page.locator("h1").inner_text() == "DIA on single queue"
+    assert page.locator("figcaption").count() >= 6
+    assert page.locator("details table").count() >= 6
+    context.close()
+
+
+def ready_seconds(pages: Callable[[str], Path], visit: Open) -> float:
+    found = [visit(pages("demo")) for _ in range(3)]
+    times = [v.page.evaluate("document.documentElement.dataset.interactiveAfter") for v in found]
+    return min(float(time) for time in times) / 1_000.0
+
+
+def test_the_large_queue_answers_soon(pages: Callable[[str], Path], visit: Open) -> None:
+    # A busy machine may take longer than the two seconds that the slow test demands.
+    assert ready_seconds(pages, visit) < 8.0
+
+
+@pytest.mark.slow
+def test_the_large_queue_answers_within_two_seconds(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    assert ready_seconds(pages, visit) < 2.0
