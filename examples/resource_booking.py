@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import bellweight as bw
@@ -140,23 +139,6 @@ def show_integrality(model: bw.LinearModel, coef: np.ndarray) -> None:
     print(f"numbers {relaxed:.4f}, at a point with {fractional} fractional variables.")
 
 
-def draw(compared: bw.Comparison) -> None:
-    """Draw the costs, and beside them the paired differences, which say more."""
-    figure = Figure(figsize=(8.4, 3.0), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    names = list(compared.evaluations)
-    labels = ("cost (lost revenue and delay)", f"paired difference to {compared.baseline}")
-    for axes, found, label in zip(
-        panels, (compared.evaluations, compared.differences), labels, strict=True
-    ):
-        means = [found[name].mean for name in names]
-        widths = [found[name].half_width for name in names]
-        axes.errorbar(means, names, xerr=widths, fmt="o", color="#0072B2", capsize=4)
-        axes.set_xlabel(f"{label}, 95 % interval")
-    panels[1].axvline(0.0, color="0.5", ls=":")
-    figure.savefig("resource_booking.png", dpi=150)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Solve with four choices of weights, then compare the best with first come, first served."""
     parser = argparse.ArgumentParser(description="Book requests that need several resources.")
@@ -204,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{compared}")
     print(f"paired difference of {best}: {gap.mean:+.1f} +- {gap.half_width:.1f}", end=", ")
     print("clearly better" if gap.is_clear and gap.mean < 0.0 else "not clearly better")
-    draw(compared)
+    compared.figure().savefig("resource_booking.png", dpi=150)
 
 
 if __name__ == "__main__":
