@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import html
+import os
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent
-PICTURES = ROOT / "build" / "gallery"
+PICTURES = Path(os.environ.get("GALLERY", ROOT / "build" / "gallery"))
 
 _EXAMPLE = re.compile(r"<!-- example: (\w+) -->")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
@@ -46,6 +48,7 @@ def _example(name: str) -> str:
     if not (PICTURES / f"{name}.png").exists():
         raise PluginError(f"the picture of {name}.py is missing: build with `make docs`")
     script = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    printed = (PICTURES / f"{name}.txt").read_text(encoding="utf-8")
     title, _, words = (ast.get_docstring(ast.parse(script)) or "").partition("\n\n")
     return f"""## {title.rstrip(".")}
 
@@ -62,7 +65,7 @@ def _example(name: str) -> str:
 ??? quote "What it prints"
 
     ```text
-    --8<-- "{name}.txt"
+{textwrap.indent(printed.rstrip(), "    ")}
     ```
 """
 

@@ -8,7 +8,6 @@ and seconds may differ freely.
 from __future__ import annotations
 
 import os
-import pkgutil
 import re
 import shlex
 import subprocess
@@ -115,13 +114,14 @@ def test_shown_lines_are_compared_with_care() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     pages = (ROOT / "docs" / "reference").glob("*.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    named = set(re.findall(r"^::: bellweight\.([\w.]+)$", text, flags=re.MULTILINE))
+    named = re.findall(r"^::: bellweight\.([\w.]+)$", text, flags=re.MULTILINE)
+    assert len(set(named)) == len(named)
     modules = {"contraction", "exact", "problems", "testing"}
-    assert named >= set(bw.__all__) - modules
+    # A function may stand in a module of its own name.
+    shown = {re.sub(r"^(\w+)\.\1$", r"\1", name) for name in named}
+    assert shown >= set(bw.__all__) - modules
     for module in modules:
         assert any(name.startswith(f"{module}.") for name in named)
-    for name in named:
-        assert pkgutil.resolve_name(f"bellweight.{name}") is not None
 
 
 def test_every_example_is_in_the_gallery() -> None:
