@@ -34,6 +34,7 @@ ORDER = [
     "lp",
     "rows",
     "pricing",
+    "frame",
     "alp",
     "dual",
     "acting",

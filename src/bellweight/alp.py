@@ -23,21 +23,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from bellweight import conditioning, tolerances
+from bellweight import tolerances
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
-from bellweight.conditioning import Coordinates
 from bellweight.files import storable
+from bellweight.frame import CLEAR_GROWTH, Frame
 from bellweight.lp import MasterLp, leaving_row, sharpen
 from bellweight.rows import RowSource, Separation
-from bellweight.status import BasisError, SolverError, Status
+from bellweight.status import SolverError, Status
 
-_UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
 _MAX_ROUNDS = 500
 _MAX_REBUILDS = 4
 _MAX_EXCHANGES = 50
 _MAX_POOL = 20_000
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
-_CLEAR_GROWTH = 1e-7  # relative growth along a direction that cannot be rounding
 _REACHED = 1e-9  # distance below which the phase-one problem counts as solved
 
 
@@ -113,24 +111,15 @@ class AlpProgram:
 
     def __init__(self, rows: RowSource, reference: FloatArray | None = None) -> None:
         self.rows = rows
-        rows.constant()  # raises where there is none
-        self._uniform = None if rows.is_sparse else rows.span()
-        self.kept = (
-            np.arange(rows.n_basis)
-            if self._uniform is None
-            else conditioning.independent_columns(self._uniform)
-        )
-        self._made = self._combinations()
-        self._check_dropped()
-        self.above, self.below = self._bounded(rows.upper), self._bounded(rows.lower)
+        self.frame = Frame(rows)
         self._keys = np.zeros(0, dtype=np.int64)
-        self._start(rows.seeds(reference), self._factor(reference))
+        self._start(rows.seeds(reference), self.frame.factor(reference))
         self.unexplored = len(self._keys) < rows.n_pairs
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
-        return tuple(np.delete(np.array(self.rows.names, dtype=object), self.kept))
+        return self.frame.dropped
 
     def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> AlpSolution:
         """Return the audited optimum for these moments (K,).
@@ -139,17 +128,17 @@ class AlpProgram:
         when the old ones do not fit any more.
         """
         began = time.perf_counter()
-        self._check_reachable(moments)
+        self.frame.check_reachable(moments)
         passes = rounds = 0
         solution: AlpSolution | None = None
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
-            self._start(self._keys, self._factor(reference))
+            self._start(self._keys, self.frame.factor(reference))
         for _ in range(_MAX_REBUILDS):
             attempt = _Attempt(self, moments)
             try:
                 candidate = attempt.run()
             except _UnfitError:
-                self._start(self._keys, self._factor(reference))
+                self._start(self._keys, self.frame.factor(reference))
                 continue
             finally:
                 passes, rounds = passes + attempt.passes, rounds + attempt.rounds
@@ -191,92 +180,14 @@ class AlpProgram:
 
     def _start(self, keys: IntArray, factor: FloatArray | None) -> None:
         """Set up coordinates and an empty master, then load the bounds and the rows of `keys`."""
-        self.coordinates = self._orthonormal(factor)
+        self.coordinates = self.frame.coordinates(factor)
         raw, cost = self.rows.rows(keys)
         self.lp = MasterLp(self.coordinates.rank, _cost_unit(cost))
-        self.bound_rows, self.bound_cost = self._bounds()
+        self.bound_rows, self.bound_cost = self.frame.bounds(self.coordinates)
         self.n_bounds = len(self.bound_cost)
         self.lp.add(self.bound_rows, self.bound_cost)
         self.lp.add(self.coordinates.rows(raw), cost)
         self._keys = keys
-
-    def _factor(self, reference: FloatArray | None) -> FloatArray | None:
-        if reference is None or self._uniform is None:
-            return self._uniform
-        return self.rows.triangle(reference)
-
-    def _orthonormal(self, factor: FloatArray | None) -> Coordinates:
-        """Return coordinates orthonormal under the factor (m, K); sparse features stay sparse."""
-        if self._uniform is None or factor is None:
-            return conditioning.unchanged(self.rows.n_basis)
-        if len(conditioning.independent_columns(factor[:, self.kept])) < len(self.kept):
-            factor = np.vstack([factor, np.sqrt(_UNIFORM_SHARE) * self._uniform])
-        return conditioning.orthonormal(factor, self.kept)
-
-    def _bounds(self) -> tuple[Matrix, FloatArray]:
-        """Return the finite coefficient bounds as rows: coef <= upper and -coef <= -lower."""
-        rows, transform = self.rows, self.coordinates.transform
-        cost = np.concatenate([rows.upper[self.above], -rows.lower[self.below]])
-        if transform is None:
-            selector = sparse.identity(rows.n_basis, format="csr")
-            return sparse.vstack([selector[self.above], -selector[self.below]], format="csr"), cost
-        return np.vstack([transform[self.above], -transform[self.below]]), cost
-
-    def _combinations(self) -> dict[int, FloatArray]:
-        """Return for each dropped function the coefficients (K,) that make it from kept ones."""
-        factor = self._uniform
-        if factor is None:
-            return {}
-        dropped = np.setdiff1d(np.arange(self.rows.n_basis), self.kept)
-        made = {int(k): conditioning.combination(factor, self.kept, factor[:, k]) for k in dropped}
-        return {k: coef for k, coef in made.items() if coef is not None}
-
-    def _check_reachable(self, moments: FloatArray) -> None:
-        """Refuse moments that tell a dropped function from the ones it is made of: no row does."""
-        for k, made in self._made.items():
-            assert self._uniform is not None
-            size = np.linalg.norm(self._uniform[:, k]) + np.abs(made) @ np.abs(moments)
-            if abs(moments[k] - made @ moments) > _CLEAR_GROWTH * (size + abs(moments[k])):
-                raise SolverError(
-                    Status.UNBOUNDED,
-                    f"the weights tell basis function {k} ({self.rows.names[k]}) from earlier "
-                    "ones, the rows do not",
-                )
-
-    def _bounded(self, bound: FloatArray) -> IntArray:
-        """Return the kept coefficients with a finite bound."""
-        return self.kept[np.isfinite(bound[self.kept])]
-
-    def _check_dropped(self) -> None:
-        """Refuse bounds that exclude the zero that a dropped basis function gets."""
-        rows = self.rows
-        outside = (rows.lower > 0.0) | (rows.upper < 0.0)
-        outside[self.kept] = False
-        if outside.any():
-            k = int(np.argmax(outside))
-            raise BasisError(
-                f"basis function {k} ({rows.names[k]}) depends on earlier ones and is dropped, so "
-                f"its coefficient is 0, outside its bounds [{rows.lower[k]:g}, {rows.upper[k]:g}]: "
-                "drop the function or widen the bounds"
-            )
-        self._check_shared_bounds()
-
-    def _check_shared_bounds(self) -> None:
-        """Refuse bounds on a kept function that a dropped one could take over from."""
-        rows, factor = self.rows, self._uniform
-        bounded = np.isfinite(rows.lower) | np.isfinite(rows.upper)
-        if factor is None or not bounded[self.kept].any():
-            return
-        lengths = np.linalg.norm(factor, axis=0)
-        for j, made in self._made.items():
-            used = np.abs(made) * lengths
-            shared = np.flatnonzero(bounded & (used > 1e-9 * lengths[j]))
-            if len(shared):
-                raise BasisError(
-                    f"basis function {j} ({rows.names[j]}) depends on function {shared[0]} "
-                    f"({rows.names[shared[0]]}), which has bounds, so dropping it would change the "
-                    "program: leave one of the two out of the basis"
-                )
 
 
 class _UnfitError(Exception):
@@ -362,7 +273,7 @@ class _Attempt:
             fresh = self._violated(direction, found.close, homogeneous=True)
             fresh = fresh[~program.contains(fresh)]
             if len(fresh) == 0:
-                if distance <= _CLEAR_GROWTH * np.abs(self.inner_moments).sum():
+                if distance <= CLEAR_GROWTH * np.abs(self.inner_moments).sum():
                     raise _UnfitError
                 raise SolverError(Status.UNBOUNDED, _ray_text(program.rows.names, coef))
             program.add(fresh)
@@ -501,7 +412,7 @@ class _Attempt:
         raw, cost = rows.rows(keys[used])
         reached = raw.T @ dual[used]
         size = abs(raw).T @ dual[used] + np.abs(self.moments) + self._noise(raw, dual[used])
-        above, below = self.program.above, self.program.below
+        above, below = self.program.frame.above, self.program.frame.below
         push = np.zeros(rows.n_basis)
         push[above] += at_bound[: len(above)]
         push[below] -= at_bound[len(above) :]
@@ -515,7 +426,7 @@ class _Attempt:
             violation=max(found.violation, -float(slack.min())),
             relative_violation=max(0.0, -float((slack / found.close_size).min())),
             dual_residual=float(
-                np.max((error / np.where(size > 0.0, size, 1.0))[self.program.kept])
+                np.max((error / np.where(size > 0.0, size, 1.0))[self.program.frame.kept])
             ),
             gap=abs(objective - float(dual_terms.sum())) / scale,
         )

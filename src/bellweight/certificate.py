@@ -43,13 +43,15 @@ from bellweight.policy import Greedy, Model, Policy, by_state, checked_probabili
 from bellweight.pricing import PricedRows
 from bellweight.reach import reachable_box
 from bellweight.rows import EventRows, TabularRows
-from bellweight.simulate import one_sided, sample_states
+from bellweight.simulate import one_sided
 from bellweight.solve import Result
 from bellweight.status import ArgumentError, FileError, SolverError
+from bellweight.streams import stream_keys
 
 FORMAT = 1
 TOLERANCE = 1e-8
-_FRESH = 5_000  # states on which the violation of sampled rows is looked for
+_FRESH_STREAM = 2
+_FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _RAY_LENGTHS = (10, 100, 1_000)
 _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
 
@@ -355,7 +357,9 @@ class _Estimate:
             "found on fresh states is evidence, not a bound"
         )
         found = self._unproven(model, result, reason)
-        fresh = sample_states(model, _FRESH, seed=self.seed, jobs=self.jobs)
+        # A small model has fewer states than this: then all that turn up are looked at.
+        drawn = model.sample_initial(0, _FRESH, stream_keys(self.seed, _FRESH_STREAM)[0])
+        fresh = np.unique(drawn, axis=0)
         directions = np.eye(model.dimension, dtype=np.int64)
         rays = np.vstack([length * directions for length in _RAY_LENGTHS])
         if model.upper is not None:

@@ -31,7 +31,7 @@ def figure(picture: Picture, number: int) -> str:
     """Return the place of a chart in a page, with its text alternatives."""
     low = " low" if isinstance(picture, Chart) and _is_low(picture) else ""
     return (
-        f'<figure id="{escape(picture.key, quote=True)}">\n'
+        f'<figure id="chart-{number}" data-key="{escape(picture.key)}">\n'
         f"<h3>{escape(picture.title)}</h3>\n"
         f'<div class="chart{low}" data-chart="{number}" tabindex="0" role="application" '
         f'aria-roledescription="chart" aria-label="{escape(_label(picture), quote=True)}"></div>\n'
@@ -211,8 +211,8 @@ def _axis(
 
 
 def _text(text: str) -> str:
-    """Return a text that Plotly shows as it is: it reads tags, and %{...} in templates."""
-    return escape(text, quote=False).replace("%{", "%&#123;")
+    """Return a text that Plotly shows as it is: it reads tags, %{...} and $...$."""
+    return escape(text, quote=False).replace("%{", "%&#123;").replace("$", "&#36;")
 
 
 def _plain(values: Any) -> list[float | None]:

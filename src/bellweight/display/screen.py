@@ -58,5 +58,6 @@ def to_rich(table: Table) -> RichTable:
 def face(table: Table, width: int) -> Group:
     """Return a table with its notes as Rich shows it in this width."""
     if not fits(table, width):
-        return Group(Text(to_text(table, width).rstrip("\n")))
+        # A narrow window may break lines as it likes; we never break a number.
+        return Group(Text(to_text(table, width).rstrip("\n"), no_wrap=True, overflow="ignore"))
     return Group(to_rich(table), *(Text(wrapped(note, width)) for note in table.notes))

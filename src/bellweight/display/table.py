@@ -70,7 +70,7 @@ def shown(column: Column, row: Mapping[str, Any]) -> str:
 
 def to_text(table: Table, width: int | None = None) -> str:
     """Return the table as plain text; as records when it is wider than `width`."""
-    body = _grid(table) if width is None or table.width <= width else records(table)
+    body = _grid(table) if width is None or table.width <= width else records(table, width)
     notes = [wrapped(note, width) for note in table.notes]
     return "\n".join([table.title, *body, *notes]) + "\n"
 
@@ -85,18 +85,22 @@ def to_csv(table: Table) -> str:
     return stream.getvalue()
 
 
-def records(table: Table) -> list[str]:
-    """Return the rows as blocks of lines: the first cell, then one named value to a line."""
+def records(table: Table, width: int | None = None) -> list[str]:
+    """Return the rows as blocks of lines: the first cell, then one named value to a line.
+
+    Where a name and its value do not fit side by side, the value goes below.
+    """
     names = [column.heading for column in table.shown]
     margin = max(map(len, names))
     lines = []
     for cells in table.cells():
         lines.append(cells[0])
-        lines += [
-            f"  {name:{margin}}  {cell}"
-            for name, cell in zip(names[1:], cells[1:], strict=True)
-            if cell != "-"
-        ]
+        for name, cell in zip(names[1:], cells[1:], strict=True):
+            if cell == "-":
+                continue
+            line = f"  {name:{margin}}  {cell}"
+            fits = width is None or len(line) <= width
+            lines += [line] if fits else [f"  {name}", f"    {cell}"]
     return lines
 
 

@@ -54,6 +54,9 @@ def report(
         raise ArgumentError(
             f"subject is {subject!r}, expected a Result, a Comparison, or results by name"
         )
+    for name, run in subject.items():
+        if not isinstance(run, Result):
+            raise ArgumentError(f"{name} is {type(run).__name__}, expected a Result of solve")
     paired = evaluation if isinstance(evaluation, Comparison) else study.paired(subject)
     subjects = {
         name: study.subject(result, None if paired is None else paired.evaluations.get(name))
@@ -77,8 +80,6 @@ class _Study:
         certificate: Certificate | None = None,
     ) -> Subject:
         """Return a result with its cost and its certificate."""
-        if not isinstance(result, Result):
-            raise ArgumentError(f"a run is {type(result).__name__}, expected a Result of solve")
         result = self._bound(result)
         model, doubts = result.policy.model, []
         if model is not None and evaluation is None and not isinstance(model, TabularModel):

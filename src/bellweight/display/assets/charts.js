@@ -72,8 +72,13 @@
     place.at = at;
     const number = map ? [at.row, at.point] : at.point;
     Plotly.Fx.hover(place, [{ curveNumber: at.curve, pointNumber: number }]);
-    const label = place.querySelector(".hoverlayer");
-    spoken.textContent = label ? label.textContent : "";
+    // Plotly puts off labels that follow each other quickly, and tells nobody when they are shown.
+    setTimeout(() => speak(place), 100);
+  }
+
+  function speak(place) {
+    const lines = place.querySelectorAll(".hoverlayer tspan.line");
+    spoken.textContent = [...lines].map((line) => line.textContent).join(": ");
   }
 
   const clamp = (value, length) => Math.max(0, Math.min(value, length - 1));

@@ -1,0 +1,233 @@
+"""Reports as files: what they say, in which order, and what happens to bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from cli_runs import failure
+from event_models import network
+
+import bellweight as bw
+from bellweight import files
+from bellweight.cli import exits
+from bellweight.cli.main import run
+
+
+@pytest.fixture(scope="module")
+def queue() -> bw.TabularModel:
+    return bw.problems.single_queue(capacity=200)
+
+
+@pytest.fixture(scope="module")
+def result(queue: bw.TabularModel) -> bw.Result:
+    return bw.solve(queue, bw.Polynomial(2), bw.DIA())
+
+
+@pytest.fixture(scope="module")
+def events() -> bw.Result:
+    rows = bw.SampledRows(bw.sample_states(network(), 200, seed=1))
+    simulation = bw.Simulation(200)
+    return bw.solve(network(), bw.Polynomial(2), bw.DIA(), rows=rows, simulation=simulation, seed=2)
+
+
+def body(path: Path) -> str:
+    """The words of a page, without its scripts."""
+    return re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.DOTALL)
+
+
+def words(path: Path) -> str:
+    return unescape(re.sub(r"<[^>]+>", " ", body(path)))
+
+
+def specs(path: Path) -> list[dict[str, Any]]:
+    found = re.search(
+        r'<script type="application/json" id="charts">(.*?)</script>', path.read_text()
+    )
+    assert found
+    return json.loads(found[1])
+
+
+def test_a_report_tells_all_there_is_to_tell(result: bw.Result, tmp_path: Path) -> None:
+    path = bw.report(result, tmp_path / "page.html")
+    text = words(path)
+    for heading in (
+        "What was solved", "How good is the policy?", "Did the weights settle?",
+        "Weights against occupancy", "Value function", "Policy", "Where the residual is largest",
+        "Audit of the linear program", "Certificate", "Settings and seed",
+    ):  # fmt: skip
+        assert body(path).count(f">{heading}</h2>") == 1, heading
+    assert result.cost is not None
+    assert f"{result.cost:,.6g}" in text
+    assert result.model_digest in text
+    assert "CONVERGED" in text
+    assert "temperature" in text
+
+
+def test_every_chart_is_one_that_plotly_knows(
+    result: bw.Result, events: bw.Result, tmp_path: Path
+) -> None:
+    for found in (result, events):
+        path = bw.report(found, tmp_path / "page.html", episodes=100)
+        charts = specs(path)
+        assert len(charts) == path.read_text().count("data-chart=")
+        for chart in charts:
+            go.Figure(chart)  # raises on a property that Plotly does not have
+
+
+def test_warnings_stand_before_everything_else(events: bw.Result, tmp_path: Path) -> None:
+    page = body(bw.report(events, tmp_path / "page.html", episodes=100))
+    assert "No bound is proven" in page
+    assert page.index("No bound is proven") < page.index("What was solved")
+    stopped = bw.solve(
+        bw.problems.single_queue(capacity=200), bw.Polynomial(2), bw.PIA(),
+        stop=bw.Stop(max_iterations=1),
+    )  # fmt: skip
+    page = body(bw.report(stopped, tmp_path / "page.html"))
+    assert page.index(stopped.status.message) < page.index("What was solved")
+
+
+def test_the_same_result_gives_the_same_page(result: bw.Result, tmp_path: Path) -> None:
+    first = bw.report(result, tmp_path / "first.html").read_bytes()
+    assert bw.report(result, tmp_path / "second.html").read_bytes() == first
+
+
+def test_a_given_evaluation_and_certificate_are_used(events: bw.Result, tmp_path: Path) -> None:
+    evaluation = bw.Evaluation(123.456, 7.0, 10, 10, None, 1, "for a reason")
+    certificate = bw.certify(network(), events, episodes=50)
+    path = bw.report(events, tmp_path / "page.html", evaluation=evaluation, certificate=certificate)
+    assert "123.456 ± 7" in words(path)
+
+
+def test_results_side_by_side(queue: bw.TabularModel, result: bw.Result, tmp_path: Path) -> None:
+    other = bw.solve(queue, bw.Polynomial(2), bw.Fixed("uniform"))
+    best = float(queue.initial @ bw.exact.optimal(queue).values)
+    path = bw.report({"ours": result, "by hand": other}, tmp_path / "page.html", optimum=best)
+    text = words(path)
+    assert other.cost is not None
+    assert f"{100.0 * (other.cost - best) / best:.2f}" in text
+    assert "optimal cost, exact" in json.dumps(specs(path))
+
+
+def test_simulated_results_side_by_side_are_paired(events: bw.Result, tmp_path: Path) -> None:
+    path = bw.report({"a": events, "b": events}, tmp_path / "page.html", episodes=100)
+    assert "Paired differences" in words(path)
+    assert "+0.000 +- 0.000" in words(path)
+
+
+def test_a_page_of_a_result_without_its_model_says_so(result: bw.Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "queue.npz")
+    loaded = bw.Result.load(tmp_path / "queue.npz")
+    assert "loaded without its model" in words(bw.report(loaded, tmp_path / "page.html"))
+
+
+def test_one_state_one_action(tmp_path: Path) -> None:
+    model = bw.TabularModel.from_arrays([[2.0]], [[[1.0]]], 0.5, [1.0])
+    result = bw.solve(model, bw.Indicator(), bw.Fixed("initial"))
+    text = words(bw.report(result, tmp_path / "page.html"))
+    assert "0 %" in text
+    assert result.cost == pytest.approx(4.0)
+
+
+def test_bad_arguments(result: bw.Result, events: bw.Result, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    other = bw.problems.single_queue(capacity=100)
+    for problem, call in {
+        "expected a Result": lambda: bw.report({}, page),
+        "belongs to another model": lambda: bw.report(result, page, model=other),
+        "takes an Evaluation": lambda: bw.report(
+            result, page, evaluation=bw.Comparison({}, {}, "")
+        ),
+        "expected a Result of solve": lambda: bw.report({"a": 3}, page),  # type: ignore[dict-item]
+        "episodes is 1": lambda: bw.report(events, page, episodes=1),
+    }.items():
+        with pytest.raises(bw.BellweightError, match=problem):
+            call()
+        assert not page.exists()
+
+
+def test_no_half_written_page_is_left(
+    result: bw.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("what was there before")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "_write_text", full)
+    with pytest.raises(bw.FileError, match="No space left"):
+        bw.report(result, page)
+    assert page.read_text() == "what was there before"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def save_newer(result: bw.Result, path: Path) -> None:
+    """Save a result as a later version of Bellweight would."""
+    result.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(str(arrays["bellweight"]))
+    header["format"] = files.FORMAT + 1
+    arrays["bellweight"] = np.array(json.dumps(header))
+    np.savez(path, **arrays)
+
+
+def test_the_command_line_names_what_is_wrong(
+    result: bw.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved, page = tmp_path / "queue.npz", tmp_path / "page.html"
+    result.save(saved)
+    damaged, newer = tmp_path / "damaged.npz", tmp_path / "newer.npz"
+    damaged.write_bytes(saved.read_bytes()[:200])
+    save_newer(result, newer)
+    model = tmp_path / "model.npz"
+    bw.problems.single_queue(capacity=5).save(model)
+    cases = {
+        ("missing.npz",): "does not exist",
+        (str(damaged),): "damaged",
+        (str(newer),): "update Bellweight",
+        (str(model),): "holds a TabularModel, expected a Result or Comparison",
+        (str(saved), "--out", str(tmp_path / "no" / "page.html")): "does not exist: make it",
+        (str(saved), "--model", str(model)): "belongs to another model",
+        (str(saved), "--certificate", "missing.json"): "cannot read missing.json",
+    }
+    for words_given, problem in cases.items():
+        out = [] if "--out" in words_given else ["--out", str(page)]
+        code, line = failure(["report", *words_given, *out], capsys)
+        assert code == exits.BAD_INPUT
+        assert problem in line
+        assert not page.exists()
+
+
+def test_the_command_line_from_solve_to_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = ["single_queue", "--option", "capacity=100"]
+    for method in ("pia", "dia"):
+        saved = ["--method", method, "--save", f"{method}.npz"]
+        assert run(["solve", *model, *saved]) == exits.DONE
+    about = ["--model", *model]
+    both = ["pia.npz", "dia.npz"]
+    compare = ["compare", *both, *about, "--episodes", "50", "--random", "--save", "both.npz"]
+    assert run(compare) == exits.DONE
+    assert "random" in capsys.readouterr().out
+    certify = ["certify", "dia.npz", *about, "--out", "dia.json"]
+    assert run(certify) == exits.DONE
+    for given in (
+        ["both.npz"],
+        [*both, *about],
+        ["dia.npz"],
+        ["dia.npz", *about, "--certificate", "dia.json", "--title", "My & queue"],
+    ):
+        assert run(["report", *given, "--out", "page.html"]) == exits.DONE
+        assert "written to page.html" in capsys.readouterr().out
+    assert "My & queue" in words(tmp_path / "page.html")
