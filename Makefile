@@ -8,9 +8,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
+SOURCES := $(shell find src -name '*.py')
+PICTURES := $(patsubst examples/%.py,build/gallery/%.png,$(wildcard examples/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test test-slow lint format bench clean
+.PHONY: help install browser demo test test-slow lint format docs dist bench clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -58,9 +60,22 @@ format: $(STAMP)  ## Fix what can be fixed automatically, and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+docs: $(STAMP) $(PICTURES)  ## Build the documentation into site/, which opens without a server
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
+	@echo "open site/index.html"
+
+# What an example prints and draws goes into the gallery; it runs again when it or the code changes.
+build/gallery/%.png: examples/%.py $(SOURCES) | $(STAMP)
+	@mkdir -p build/gallery
+	@echo "running $<"
+	@cd build/gallery && ../../$(BIN)/python ../../$< > $*.txt
+
+dist: $(STAMP)  ## Build the wheel and the source distribution into dist/
+	@$(BIN)/python -m build --outdir dist .
+
 bench: $(STAMP)  ## Measure speed as ratios against a peer in the same run
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:  ## Remove caches and build products; .venv stays
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks src/*.egg-info
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks src/*.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ pay best but can only use today or tomorrow, while planned operations may be boo
 So a calendar that takes everything is full of planned operations when the emergencies come. How
 much should it keep free?
 
-    python examples/resource_booking.py --episodes 50
+    python examples/resource_booking.py --episodes 50     (a picture: resource_booking.png)
 
 This is network revenue management over a rolling horizon. The capacity constraints are knapsacks,
 so the most violated Bellman row and the best action are true integer programs.
@@ -143,17 +143,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Solve with four choices of weights, then compare the best with first come, first served."""
     parser = argparse.ArgumentParser(description="Book requests that need several resources.")
     parser.add_argument("--episodes", type=int, default=12, help="simulated for each policy")
-    episodes = parser.parse_args(arguments).episodes
+    parser.add_argument("--quick", action="store_true", help="few episodes, and no PIA")
+    given = parser.parse_args(arguments)
+    episodes = min(given.episodes, 4) if given.quick else given.episodes
+    estimate = bw.Simulation(episodes=50 if given.quick else 500)
     model = unit()
     basis = value_function(model)
     rule = bw.Rule(first_come_first_served)
     # PIA solves an integer program in every step that it simulates, so it gets few episodes.
     runs = {
         "Fixed": (bw.Fixed(), bw.Simulation()),
-        "Random": (bw.FromPolicy(), bw.Simulation(episodes=500)),
+        "Random": (bw.FromPolicy(), estimate),
         "PIA": (bw.PIA(), bw.Simulation(episodes=6)),
-        "DIA": (bw.DIA(target=rule), bw.Simulation(episodes=500)),
+        "DIA": (bw.DIA(target=rule), estimate),
     }
+    if given.quick:
+        del runs["PIA"]
 
     print("Lost revenue and delay, discounted; the price is that of a theatre hour tomorrow.\n")
     print(f"{'weights':8}{'status':>12}{'columns':>10}{'price':>8}{'cost':>16}")
@@ -181,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{compared}")
     print(f"paired difference of {best}: {gap.mean:+.1f} +- {gap.half_width:.1f}", end=", ")
     print("clearly better" if gap.is_clear and gap.mean < 0.0 else "not clearly better")
+    compared.figure().savefig("resource_booking.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every example runs, and the model in it is as short as promised."""
+"""Every example runs, says what it found, draws its picture, and keeps its model short."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
@@ -15,12 +17,13 @@ FILES = sorted(EXAMPLES.glob("*.py"))
 
 def test_there_are_examples() -> None:
     assert "two_queues.py" in [path.name for path in FILES]
+    assert len(FILES) >= 8
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_example_runs(path: Path, tmp_path: Path) -> None:
+def test_example_runs_and_draws(path: Path, tmp_path: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-W", "error", path],
+        [sys.executable, "-W", "error", path, "--quick"],
         capture_output=True,
         text=True,
         timeout=240,
@@ -30,6 +33,21 @@ def test_example_runs(path: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert len(ended.stdout.split()) >= 10
     assert ended.stderr == ""
+    assert [file.name for file in tmp_path.iterdir()] == [f"{path.stem}.png"]
+    with Image.open(tmp_path / f"{path.stem}.png") as picture:
+        pixels = np.asarray(picture.convert("RGB"), dtype=float)
+    assert min(pixels.shape[:2]) >= 300
+    # Axes and marks: neither blank nor a single block of colour.
+    assert 0.01 < (pixels.min(axis=2) < 200.0).mean() < 0.9
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_example_says_what_it_shows(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert text is not None
+    first, _, rest = text.partition("\n\n")
+    assert len(first.splitlines()) == 1, "the first line is the title in the gallery"
+    assert rest
 
 
 def test_the_two_queue_model_takes_at_most_thirty_lines() -> None:

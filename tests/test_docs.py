@@ -1,0 +1,69 @@
+"""The documentation builds without a word of complaint and opens without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, with blank pictures: drawing them takes longer than building it."""
+    pictures, place = tmp_path_factory.mktemp("gallery"), tmp_path_factory.mktemp("site")
+    for script in (ROOT / "examples").glob("*.py"):
+        Image.new("RGB", (400, 300)).save(pictures / f"{script.stem}.png")
+        (pictures / f"{script.stem}.txt").write_text("what it printed\n")
+    built = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "mkdocs", "build", "-q", "--strict", "-d", place],
+        cwd=ROOT,
+        env={**os.environ, "GALLERY": str(pictures), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert built.stdout + built.stderr == ""
+    return place
+
+
+def pages(site: Path) -> dict[str, str]:
+    found = [path for path in site.rglob("*.html") if path.name != "404.html"]
+    return {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for name, text in pages(site).items():
+        for tag in re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", text):
+            assert not re.search(r"(?:src|href)=\"?(?:https?:)?//", tag), f"{name}: {tag}"
+
+
+def test_formulas_are_mathml(site: Path) -> None:
+    text = pages(site)["explanation/mathematics.html"]
+    assert text.count("<math") > 50
+    assert 'display="block"' in text
+    for name, page in pages(site).items():
+        assert "arithmatex" not in page, name
+
+
+def test_every_page_is_there_with_its_examples(site: Path) -> None:
+    names = set(pages(site))
+    assert {"index.html", "tutorial.html", "warnings.html", "changelog.html"} <= names
+    gallery = pages(site)["gallery.html"]
+    for script in (ROOT / "examples").glob("*.py"):
+        assert f"gallery/{script.stem}.png" in gallery
+        assert (site / "gallery" / f"{script.stem}.png").exists()
+    assert "Unreleased" in pages(site)["changelog.html"]
+
+
+def test_the_reference_shows_functions_and_not_modules_of_the_same_name(site: Path) -> None:
+    for name, text in pages(site).items():
+        assert "doc-symbol-module" not in text, name
