@@ -265,3 +265,32 @@ def test_another_basis_of_the_same_span_gives_the_same_answer(clinic: bw.Tabular
     raw = bw.solve(clinic, bw.Polynomial(4), bw.Fixed())
     same = bw.solve(clinic, bw.Custom(centred), bw.Fixed())
     assert raw.objective == pytest.approx(same.objective, rel=1e-9)
+
+
+def test_bumps_that_can_hardly_be_told_apart_do_not_make_the_program_look_unbounded() -> None:
+    queue = bw.problems.single_queue(capacity=200)
+    with pytest.warns(bw.BellweightWarning, match="depend on earlier ones"):
+        result = bw.solve(queue, bw.Radial(16, seed=1), bw.Fixed("initial"))
+    best = float(queue.initial @ bw.exact.optimal(queue).values)
+    assert result.lower_bound is not None
+    assert result.lower_bound <= best <= result.cost * (1.0 + 1e-12)
+
+
+def test_moments_far_below_the_others_do_not_spoil_the_dual() -> None:
+    levels = 200
+    wear = np.arange(levels)
+    stay = np.eye(levels)
+    worse = 0.7 * stay + 0.3 * np.roll(stay, 1, axis=1)
+    worse[-1] = stay[-1]
+    machine = bw.TabularModel.from_arrays(
+        cost=np.column_stack([0.2 * wear, np.full(levels, 40.0), np.full(levels, 60.0)]),
+        transition=np.array([worse, stay[wear // 2], stay[np.zeros(levels, dtype=int)]]),
+        discount=0.99,
+        initial=stay[0],
+    )
+    rule = bw.Table(np.where(wear < 30, 0, 2))
+    basis = bw.PiecewiseLinear([5, 10, 15, 20, 30, 60])
+    result = bw.solve(machine, basis, bw.DIA(target=rule))
+    # Wear beyond 60 is visited with a share of 1e-10, and basis functions live there alone.
+    assert result.status is bw.Status.CONVERGED
+    assert result.dual.sum() == pytest.approx(100.0, rel=1e-7)

@@ -8,7 +8,6 @@ import pytest
 
 import bellweight as bw
 from bellweight.display import to_csv, to_text
-from bellweight.display.figures import sensitivity_figure
 
 BASIS = bw.Polynomial(3)
 TEMPERATURES = (0.1, 10.0)
@@ -61,7 +60,7 @@ def test_the_table_and_the_picture(found: bw.Sensitivity) -> None:
     assert "every run converged" in text
     lines = to_csv(found.table()).splitlines()
     assert len(lines) == 13
-    figure = sensitivity_figure(found, title="queue")
+    figure = found.figure("queue")
     maps = [axes for axes in figure.axes if axes.get_xlabel() == "temperature"]
     assert len(maps) == 6
     assert [tick.get_text() for tick in maps[0].get_yticklabels()] == ["0.01", "1", "100"]

@@ -68,18 +68,30 @@ def triangle(blocks: Iterable[FloatArray], n_columns: int) -> FloatArray:
 
 
 def independent_columns(factor: FloatArray) -> IntArray:
-    """Return the columns that are not in the span of the ones kept before them."""
+    """Return the columns that are not in the span of the ones kept before them.
+
+    A column is in the span up to rounding, too, when what is left of it can be told from the others
+    only by coefficients beyond 1 / tolerance: each column may stand out a little, and all together
+    hardly at all.
+    """
     kept: list[int] = []
     directions = np.zeros((factor.shape[0], 0))
+    made = np.zeros((0, 0))  # how each direction is made of the kept columns at unit length
     for k in range(factor.shape[1]):
         length = float(np.linalg.norm(factor[:, k]))
         if length == 0.0:
             continue
-        rest = _outside(factor[:, k] / length, directions)
+        column = factor[:, k] / length
+        rest = _outside(column, directions)
         size = float(np.linalg.norm(rest))
-        if size > tolerances.DEPENDENT:
-            kept.append(k)
-            directions = np.column_stack([directions, rest / size])
+        if size <= tolerances.DEPENDENT:
+            continue
+        needed = np.append(-made @ (directions.T @ column), 1.0) / size
+        if np.abs(needed).max() * tolerances.DEPENDENT >= 1.0:
+            continue
+        kept.append(k)
+        directions = np.column_stack([directions, rest / size])
+        made = np.column_stack([np.vstack([made, np.zeros((1, len(made)))]), needed])
     return np.array(kept, dtype=np.int64)
 
 

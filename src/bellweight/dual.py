@@ -37,7 +37,8 @@ _ACCEPTED = 1e-9
 class MinimumNormDual:
     """The dual on its support: row `keys`, positive `values`, and how exactly it is optimal.
 
-    `residual` is the largest relative error of its equations and of its objective.
+    `residual` is the largest relative error of its equations and of its objective; or, where that
+    is smaller, the change of values that would mend the equations, relative to the largest value.
     """
 
     keys: IntArray
@@ -189,4 +190,9 @@ def _residual(solution: AlpSolution, values: FloatArray) -> float:
     scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
     # So does an objective near zero: that of values made of typical costs.
     scale += share * solution.cost_unit * float(values.sum())
-    return max(float(np.max(np.abs(error) / size)), gap / scale)
+    off = float(np.max(np.abs(error) / size))
+    if off > tolerances.DUAL and not sparse.issparse(solution.tight_rows):
+        # An equation may be made of terms far below the largest: what counts is the dual itself.
+        mended = np.linalg.lstsq(solution.tight_rows.T, error, rcond=None)[0]
+        off = min(off, float(np.abs(mended).max()) / max(float(values.max()), 1e-300))
+    return max(off, gap / scale)

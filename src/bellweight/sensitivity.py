@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from bellweight.selection import Method, Outcome, Stop, select_weights
 from bellweight.solve import Rows, bench_of
 from bellweight.status import ArgumentError, Status
 from bellweight.weights import DIA
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,12 @@ class Sensitivity:
     def best(self) -> Setting:
         """The setting of lowest cost, the first of several."""
         return min(self.settings, key=lambda setting: setting.cost)
+
+    def figure(self, title: str = "") -> Figure:
+        """Return costs and mismatches as heat maps, a Matplotlib figure."""
+        from bellweight.display.figures import sensitivity_figure
+
+        return sensitivity_figure(self, title=title or f"DIA on {self.model_name}")
 
     def table(self) -> Table:
         """Return one row for each setting."""

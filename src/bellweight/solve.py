@@ -11,9 +11,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import wraps
+from contextlib import nullcontext
 from itertools import zip_longest
-from typing import ParamSpec
 
 import numpy as np
 
@@ -35,23 +34,8 @@ __all__ = ["Phase", "Result", "Rows", "bench_of", "solve"]
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
-_Arguments = ParamSpec("_Arguments")
 
 
-def _announced(function: Callable[_Arguments, Result]) -> Callable[_Arguments, Result]:
-    """With progress=True, let it be known when the model has to be compiled first."""
-
-    @wraps(function)
-    def announced(*args: _Arguments.args, **options: _Arguments.kwargs) -> Result:
-        if options.get("progress") is not True:
-            return function(*args, **options)
-        with announcing(lambda text: print(text, file=sys.stderr, flush=True)):
-            return function(*args, **options)
-
-    return announced
-
-
-@_announced
 def solve(
     model: Model,
     basis: Basis,
@@ -79,22 +63,28 @@ def solve(
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
+    watch = _print_iteration if progress is True else (progress or None)
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
-    bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
-    earlier = _earlier(resume, model, method, bench)
-    limits = stop or Stop()
-    outcome = select_weights(
-        bench,
-        method,
-        limits,
-        point=None if earlier is None else _reached(earlier),
-        # The reported iterate is solved again, so its entry is replaced by a fresh one.
-        history=() if earlier is None else earlier.history[: earlier.reported_iteration],
-        watch=_print_iteration if progress is True else (progress or None),
-    )
-    seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-    return _result(bench, method, outcome, limits, seed, seconds)
+    with announcing(_say) if progress is True else nullcontext():
+        bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
+        earlier = _earlier(resume, model, method, bench)
+        limits = stop or Stop()
+        outcome = select_weights(
+            bench,
+            method,
+            limits,
+            point=None if earlier is None else _reached(earlier),
+            # The reported iterate is solved again, so its entry is replaced by a fresh one.
+            history=() if earlier is None else earlier.history[: earlier.reported_iteration],
+            watch=watch,
+        )
+        seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
+        return _result(bench, method, outcome, limits, seed, seconds)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _reached(result: Result) -> Point:

@@ -12,7 +12,6 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
-from bellweight.files import check_target
 from bellweight.status import BellweightWarning, FileError
 
 STDOUT = Path("-")
@@ -88,6 +87,8 @@ def write_document(path: Path | None, document: dict[str, Any]) -> None:
 
 def check_writable(*paths: Path | None) -> None:
     """Complain before the work begins about a file that could not be written after it."""
+    from bellweight.files import check_target
+
     for path in paths:
         if path is None or path == STDOUT:
             continue
