@@ -3,7 +3,16 @@
 Nothing here knows of models or results, so everything else may use it.
 """
 
-from bellweight.display.markup import to_frame, to_html, to_latex
+from bellweight.display.markup import to_frame, to_html, to_latex, to_markdown
 from bellweight.display.table import Column, Table, to_csv, to_text
 
-__all__ = ["Column", "Table", "to_csv", "to_frame", "to_html", "to_latex", "to_text"]
+__all__ = [
+    "Column",
+    "Table",
+    "to_csv",
+    "to_frame",
+    "to_html",
+    "to_latex",
+    "to_markdown",
+    "to_text",
+]

@@ -28,6 +28,8 @@ _LATEX = {
     "≥": r"$\geq$",
 }
 
+_MARKDOWN = "\\|*_`[]#"
+
 
 def to_html(table: Table, *, notes: bool = True) -> str:
     """Return a table element with its title as caption; the first column heads the rows."""
@@ -78,6 +80,22 @@ def to_latex(table: Table) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def to_markdown(table: Table) -> str:
+    """Return the title in bold, a table with pipes, and the notes as paragraphs."""
+    columns = table.shown
+    rule = ["---:" if column.right else "---" for column in columns]
+    rows = [[column.heading for column in columns], rule, *table.cells()]
+    lines = ["| " + " | ".join(map(_piped, row)) + " |" for row in rows]
+    parts = [f"**{_piped(table.title)}**", "\n".join(lines), *map(_piped, table.notes)]
+    return "\n\n".join(part for part in parts if part != "****") + "\n"
+
+
+def _piped(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    escaped = "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in text)
+    return escape(escaped, quote=False).replace("\n", " ")
 
 
 def to_frame(table: Table) -> dict[str, list[Any]]:

@@ -35,7 +35,7 @@ EPISODES = 0
 RESUMES = False
 MATCH = 0.02
 """Share of the time spent elsewhere up to which an occupancy counts as the same."""
-CLOSE = 0.2
+CLOSE = 0.1
 """The same for: closely approximates."""
 NEGLIGIBLE = 1e-3
 _LEAST_DRAWN = 1e-5

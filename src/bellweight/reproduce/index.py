@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from bellweight import files
-from bellweight.display import Column, Table, to_csv, to_html
+from bellweight.display import Column, Table, to_csv, to_html, to_markdown
 from bellweight.display.page import page
 from bellweight.reproduce import ABOUT, TITLES, folder, times
 from bellweight.reproduce.times import Time
@@ -47,11 +48,12 @@ _BADGES = {
 
 
 def write_index(place: Path) -> Path:
-    """Write index.html, verdicts.csv and timings.json for what is in a folder."""
+    """Write index.html, results.md, verdicts.csv and timings.json for what is in a folder."""
     found = documents(place)
     timed = {name: _times(document) for name, document in found.items()}
     files.write_json(place / "timings.json", _timings(found))
     folder.write_text(place / "verdicts.csv", to_csv(verdict_table(found)))
+    folder.write_text(place / "results.md", _markdown(found))
     body = "\n".join(
         (
             '<div class="sheet">',
@@ -63,6 +65,19 @@ def write_index(place: Path) -> Path:
         )
     )
     return folder.write_text(place / "index.html", page(TITLE, body))
+
+
+def _markdown(found: Documents) -> str:
+    """Return all tables as Markdown, for a documentation; pictures lie beside the text."""
+    parts = [to_markdown(replace(summary_table(found), title=""))]
+    for name, document in found.items():
+        parts.append(f"### {_label(name)}: {TITLES[name]}\n")
+        parts.append(f"{ABOUT[name]}\n")
+        if document.get("caption"):
+            parts.append(f"![{document['caption']}]({name}.png)\n")
+        parts += [to_markdown(_table(shown)) for shown in document["tables"]]
+        parts.append(f"{_settings(document)}\n")
+    return "\n".join(parts)
 
 
 def documents(place: Path, ignoring: str = "") -> Documents:
