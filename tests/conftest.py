@@ -54,3 +54,15 @@ def cycling_of_three() -> bw.TabularModel:
         discount=0.9,
         initial=np.eye(5)[0],
     )
+
+
+@pytest.fixture(scope="session")
+def queue() -> bw.TabularModel:
+    """The paper's queue, made small."""
+    return bw.problems.single_queue(capacity=200)
+
+
+@pytest.fixture(scope="session")
+def result(queue: bw.TabularModel) -> bw.Result:
+    """What DIA finds on the small queue."""
+    return bw.solve(queue, bw.Polynomial(2), bw.DIA())

@@ -23,16 +23,6 @@ HOSTILE = "<script>alert(1)</script>$x$&\"'"
 
 
 @pytest.fixture(scope="module")
-def queue() -> bw.TabularModel:
-    return bw.problems.single_queue(capacity=200)
-
-
-@pytest.fixture(scope="module")
-def result(queue: bw.TabularModel) -> bw.Result:
-    return bw.solve(queue, bw.Polynomial(2), bw.DIA())
-
-
-@pytest.fixture(scope="module")
 def things(queue: bw.TabularModel, result: bw.Result) -> dict[str, Faces]:
     policies = {"ours": result.policy, "random": bw.Uniform()}
     return {

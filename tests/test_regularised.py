@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import strategies
+from cli_runs import failure, solved
 from event_models import network
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,3 +183,19 @@ def test_moments_that_no_rows_reach() -> None:
     far = np.zeros((1, 8)) + 1_000.0
     with pytest.raises(bw.SolverError, match="grows without limit"):
         PenaltyProgram(rows, 1.0).solve(np.asarray(bw.Polynomial(2)(far))[0])
+
+
+def test_the_command_line_takes_and_keeps_it(tmp_path, capsys) -> None:
+    model = ["single_queue", "--option", "capacity=100"]
+    saved = str(tmp_path / "a.npz")
+    first = solved([*model, "--regularisation", "0.5", "--save", saved], tmp_path)
+    assert first["regularisation"] == 0.5
+    again = solved([*model, "--resume", saved], tmp_path)
+    assert again["regularisation"] == 0.5
+    capsys.readouterr()
+    code, line = failure(["solve", *model, "--resume", saved, "--regularisation", "1"], capsys)
+    assert code == 2
+    assert "leave out --regularisation" in line
+    code, line = failure(["solve", *model, "--regularisation", "-1"], capsys)
+    assert code == 1
+    assert "expected a number of zero or more" in line

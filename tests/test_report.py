@@ -22,16 +22,6 @@ from bellweight.cli.main import run
 
 
 @pytest.fixture(scope="module")
-def queue() -> bw.TabularModel:
-    return bw.problems.single_queue(capacity=200)
-
-
-@pytest.fixture(scope="module")
-def result(queue: bw.TabularModel) -> bw.Result:
-    return bw.solve(queue, bw.Polynomial(2), bw.DIA())
-
-
-@pytest.fixture(scope="module")
 def events() -> bw.Result:
     rows = bw.SampledRows(bw.sample_states(network(), 200, seed=1))
     simulation = bw.Simulation(200)

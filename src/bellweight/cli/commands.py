@@ -123,6 +123,10 @@ def solve(
     start: Annotated[
         str | None, typer.Option(help="pia, dia: initial, uniform or geometric:DECAY.")
     ] = None,
+    regularisation: Annotated[
+        float | None,
+        typer.Option(help="Spread the dual: this much times its squared length / 2 is added."),
+    ] = None,
     tol: Annotated[
         float | None, typer.Option(help="Stop when weights and occupancy are this close.")
     ] = None,
@@ -176,7 +180,7 @@ def solve(
     with Progress("preparing the model", context.obj) as progress:
         model = parse.model(source, parse.options(option or []))
         sample = sampling.sample(wanted, model, seed)
-        job = solving.job(model, sample, features, words, limits, resume)
+        job = solving.job(model, sample, features, words, limits, resume, regularisation)
         job.check_seed(seed)
         result = job.run(seed, jobs, progress)
     if save is not None:

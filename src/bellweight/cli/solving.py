@@ -46,6 +46,7 @@ class Job:
     stop: Stop
     earlier: Result | None
     sample: Sample | None = None
+    regularisation: float = 0.0
 
     def check_seed(self, seed: int) -> None:
         """Refuse to go on with other states and other random numbers than before."""
@@ -77,6 +78,7 @@ class Job:
                 rows=None if self.sample is None else self.sample.rows,
                 simulation=None if self.sample is None else self.sample.simulation,
                 stop=self.stop,
+                regularisation=self.regularisation,
                 seed=seed,
                 jobs=jobs,
                 progress=watch,
@@ -100,6 +102,7 @@ def job(
     words: MethodWords,
     limits: Limits,
     resume: Path | None,
+    regularisation: float | None = None,
 ) -> Job:
     """Return the run that the words describe; a resumed one keeps its basis and method."""
     from bellweight.selection import Stop
@@ -108,9 +111,10 @@ def job(
     given = {key: value for key, value in vars(limits).items() if value is not None}
     if resume is None:
         chosen = parse.basis(basis, model), parse.method(words, model)
-        return Job(model, *chosen, Stop(**given), None, sample)
+        return Job(model, *chosen, Stop(**given), None, sample, regularisation or 0.0)
     named = [parse.flag(key) for key in (*words.given(), *basis.given())]
     named += ["--method"] if words.method is not None else []
+    named += ["--regularisation"] if regularisation is not None else []
     if named:
         raise parse.usage(f"--resume keeps the saved basis and method: leave out {named[0]}")
     earlier = Result.load(resume, model=model)
@@ -121,7 +125,9 @@ def job(
         # On the command line the limit counts all iterations, in the library those of one run.
         given["max_iterations"] = max(1, most - _before(earlier))
     before = replace(earlier.stop, max_seconds=None)
-    return Job(model, earlier.basis, earlier.method, replace(before, **given), earlier, sample)
+    stop = replace(before, **given)
+    kept = earlier.regularisation
+    return Job(model, earlier.basis, earlier.method, stop, earlier, sample, kept)
 
 
 def _before(earlier: Result | None) -> int:

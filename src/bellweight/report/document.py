@@ -50,6 +50,7 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "cost": plain(result.cost),
         "lower_bound": plain(result.lower_bound),
         "objective": plain(result.objective),
+        "regularisation": result.regularisation,
         "basis": list(result.names),
         "coef": plain(result.coef),
         "moments": plain(result.moments),
