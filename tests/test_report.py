@@ -118,6 +118,14 @@ def test_a_page_of_a_result_without_its_model_says_so(result: bw.Result, tmp_pat
     assert "loaded without its model" in words(bw.report(loaded, tmp_path / "page.html"))
 
 
+def test_a_page_stays_small_however_many_functions_there_are(tmp_path: Path) -> None:
+    model = bw.problems.single_queue(capacity=1_500)
+    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"))
+    path = bw.report(result, tmp_path / "page.html")
+    assert "The first 300 of 1,501 rows." in words(path)
+    assert path.stat().st_size < 8_000_000
+
+
 def test_one_state_one_action(tmp_path: Path) -> None:
     model = bw.TabularModel.from_arrays([[2.0]], [[[1.0]]], 0.5, [1.0])
     result = bw.solve(model, bw.Indicator(), bw.Fixed("initial"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from typing import Any
 
@@ -17,6 +17,7 @@ from bellweight.display.page import page
 
 _MOST_LETTERS = 300
 _MOST_ROWS = 15  # longer tables are folded away
+_MOST_SHOWN = 300
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,11 @@ def percent(part: float, whole: float) -> str:
 
 
 def _table(table: Table) -> str:
-    long = len(table.rows) > _MOST_ROWS
-    return folded(f"{table.title} ({len(table.rows)})", table) if long else to_html(table)
+    n = len(table.rows)
+    if n > _MOST_SHOWN:
+        note = f"The first {_MOST_SHOWN} of {n:,} rows."
+        table = replace(table, rows=table.rows[:_MOST_SHOWN], notes=(*table.notes, note))
+    return folded(f"{table.title} ({n:,})", table) if n > _MOST_ROWS else to_html(table)
 
 
 def _head(title: str, lead: Sequence[str], badge: tuple[str, str] | None) -> str:
