@@ -26,6 +26,7 @@ NAMES = (
     "simulation",
     "network",
     "sampled_rows",
+    "regularised",
     "policy_generation",
     "clinic",
     "memory",
