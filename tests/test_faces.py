@@ -118,6 +118,7 @@ def test_a_slice_holds_what_the_model_says(queue: bw.TabularModel, result: bw.Re
 def test_sampled_sight_agrees_with_the_same_model_written_out() -> None:
     model = network()
     coef = np.random.default_rng(0).standard_normal(15)
+    coef[0] -= 1_000.0  # no row is violated, so there is nothing to repair
     basis = bw.Polynomial(2)
     policy = bw.Greedy(basis=basis, coef=coef)
     seen = sight(model, basis, coef, policy, seed=3)
@@ -205,4 +206,47 @@ def test_numbers_of_a_chart_are_thinned_and_say_so() -> None:
     chart = Chart("k", "t", "x", "y", (Line("one", x, x),), "alt")
     table = chart.numbers()
     assert len(table.rows) == 200
-    assert table.notes == ("Every 5th of 1,000 numbers.",)
+    assert table.notes == ("One of every 5 numbers.",)
+
+
+def test_a_map_of_one_column_is_drawn() -> None:
+    heat = HeatMap("m", "map", "a", "b", np.zeros(1), np.arange(3.0), np.ones((3, 1)), "", "alt")
+    axes = draw([heat]).axes[0]
+    assert axes.get_xlim() == (-0.5, 0.5)
+    assert axes.get_ylim() == (-0.5, 2.5)
+
+
+def test_thresholds_of_a_long_line_are_not_thinned_away() -> None:
+    def cost(state: Any, action: Any) -> float:
+        return state[0] + 2.0 * action
+
+    def probability(action: Any, event: Any) -> float:
+        return 0.45 if event == 0 else 0.3 + 0.2 * action
+
+    def move(state: Any, event: Any) -> None:
+        state[0] += 1 if event == 0 else -(state[0] > 0)
+
+    model = bw.EventModel(
+        dimension=1, actions=["slow", "fast"], events=["in", "out"], cost=cost,
+        probability=probability, move=move, discount=0.99, initial=bw.Geometric(0.99),
+    )  # fmt: skip
+    rows = bw.SampledRows(np.arange(600)[:, None])
+    result = bw.solve(model, bw.Polynomial(2), bw.DIA(), rows=rows, simulation=bw.Simulation(200))
+    (chart,) = result.charts("policy")
+    assert isinstance(chart, Chart)
+    assert np.array_equal(np.diff(chart.lines[0].x), np.ones(len(chart.lines[0].x) - 1))
+    taken = [result.policy.action([int(x)]) for x in chart.lines[0].x]
+    assert chart.lines[0].y.tolist() == taken
+
+
+def test_small_costs_keep_their_digits() -> None:
+    gap = bw.Difference(7.4e-05, 2.0e-06)
+    assert str(gap) == "+0.0000740 +- 0.0000020"
+    assert str(bw.Difference(-0.1666, 1.1)) == "-0.167 +- 1.100"
+
+
+def test_a_picture_of_what_is_not_known_is_refused() -> None:
+    rows = bw.SampledRows(bw.sample_states(network(), 100, seed=1))
+    found = bw.solve(network(), bw.Polynomial(1), bw.DIA(), rows=rows, simulation=bw.Simulation(50))
+    with pytest.raises(bw.ArgumentError, match="nothing to draw for gap"):
+        found.figure("gap")

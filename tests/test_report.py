@@ -130,7 +130,7 @@ def test_one_state_one_action(tmp_path: Path) -> None:
     model = bw.TabularModel.from_arrays([[2.0]], [[[1.0]]], 0.5, [1.0])
     result = bw.solve(model, bw.Indicator(), bw.Fixed("initial"))
     text = words(bw.report(result, tmp_path / "page.html"))
-    assert "0 %" in text
+    assert "no policy is cheaper" in text
     assert result.cost == pytest.approx(4.0)
 
 
@@ -229,3 +229,98 @@ def test_the_command_line_from_solve_to_page(
         assert run(["report", *given, "--out", "page.html"]) == exits.DONE
         assert "written to page.html" in capsys.readouterr().out
     assert "My & queue" in words(tmp_path / "page.html")
+
+
+def test_a_regularised_result_shows_bounds_that_hold(tmp_path: Path) -> None:
+    model = bw.problems.single_queue(capacity=300)
+    result = bw.solve(model, bw.Polynomial(3), bw.DIA(), regularisation=1.0)
+    best = bw.exact.optimal(model).values
+    assert (result.sight.value <= best + 1e-7 * np.abs(best)).all()
+    assert (result.sight.residual >= -1e-9).all()
+    assert "regularisation" in words(bw.report(result, tmp_path / "page.html"))
+
+
+def test_an_estimated_gap_is_told_with_its_confidence(tmp_path: Path) -> None:
+    model = bw.problems.scheduling("tiny")
+    result = bw.solve(model, bw.Affine(), bw.DIA(), simulation=bw.Simulation(200))
+    certificate = bw.certify(model, result, episodes=100)
+    assert certificate.bound is not None
+    text = words(bw.report(result, tmp_path / "page.html", certificate=certificate, episodes=100))
+    assert f"cheaper by more than {certificate.bound:,.2f}" in text
+    assert "with 95 % confidence" in text
+    assert "leave out a tail of at most" in text
+
+
+def test_a_cycle_shows_its_phases(tmp_path: Path) -> None:
+    successor = np.array([[0, 2], [4, 1], [2, 4], [1, 2], [4, 3]])
+    model = bw.TabularModel.from_arrays(
+        cost=[[22.0, 19.0], [3.0, 0.0], [12.0, 15.0], [10.0, 28.0], [26.0, 27.0]],
+        transition=[np.eye(5)[successor[:, action]] for action in (0, 1)],
+        discount=0.9,
+        initial=np.eye(5)[0],
+    )
+    result = bw.solve(model, bw.Polynomial(2), bw.PIA())
+    if not result.phases:  # found by trying degrees: the page must show what there is
+        result = next(
+            r for d in (1, 3) if (r := bw.solve(model, bw.Polynomial(d), bw.PIA())).phases
+        )
+    text = words(bw.report(result, tmp_path / "page.html"))
+    assert "Phases of the cycle" in text
+    assert all(f"{phase.cost:,.6g}" in text for phase in result.phases)
+
+
+def test_states_spread_over_thousands_of_values(tmp_path: Path) -> None:
+    desk = bw.LinearBuilder(discount=0.9)
+    stock = desk.state("stock", upper=10_000, initial=bw.uniform(0, 9_000))
+    sold = desk.action("sold", upper=5)
+    desk.require(sold <= stock)
+    desk.follow(stock, stock - sold)
+    desk.cost(stock - 2 * sold)
+    model = desk.build()
+    result = bw.solve(model, bw.Affine(), bw.Fixed("initial"), simulation=bw.Simulation(50))
+    assert "Mean action over the visits" in words(
+        bw.report(result, tmp_path / "page.html", episodes=50)
+    )
+
+
+def test_what_would_be_ignored_or_mixed_up_is_refused(
+    queue: bw.TabularModel, result: bw.Result, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    other = bw.solve(bw.problems.single_queue(capacity=50), bw.Polynomial(2), bw.DIA())
+    foreign = bw.certify(queue, bw.solve(queue, bw.Polynomial(1), bw.DIA()))
+    compared = bw.compare(queue, {"a": result.policy}, 20)
+    for problem, call in {
+        "different models": lambda: bw.report({"a": result, "b": other}, page),
+        "certificate is about another result": lambda: bw.report(result, page, certificate=foreign),
+        "optimum does not go with": lambda: bw.report(result, page, optimum=1.0),
+        "certificate does not go": lambda: bw.report({"a": result}, page, certificate=foreign),
+        "model does not go with": lambda: bw.report(compared, page, model=queue),
+    }.items():
+        with pytest.raises(bw.ArgumentError, match=problem):
+            call()
+    bw.report(compared, page)
+    assert "1 policy met the same" in words(page)
+    assert "Differences to" not in words(page)
+
+
+def test_a_result_whose_basis_was_not_stored_is_still_reported(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    def features(states: Any) -> Any:
+        return np.column_stack([np.ones(len(states)), states])
+
+    bw.solve(queue, bw.Custom(features), bw.DIA()).save(tmp_path / "a.npz")
+    loaded = bw.Result.load(tmp_path / "a.npz", model=queue)
+    text = words(bw.report(loaded, tmp_path / "page.html"))
+    assert "The states cannot be shown" in text
+    assert "Audit of the linear program" in text
+
+
+def test_nothing_is_made_of_rounding_errors(tmp_path: Path) -> None:
+    model = bw.problems.single_queue(capacity=20)
+    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"))
+    text = words(bw.report(result, tmp_path / "page.html"))
+    assert "no policy is cheaper" in text
+    assert "there is no residual" in text
+    assert "part of the sum" not in text

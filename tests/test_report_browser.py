@@ -212,6 +212,18 @@ def test_arrow_keys_walk_along_a_chart_and_are_spoken(
     assert told == ["action: 0, rate 0", "action: 1, rate 0.2", "action: 2, rate 0.4"]
 
 
+def test_arrow_keys_walk_over_a_map(pages: Callable[[str], Path], visit: Open) -> None:
+    page = visit(pages("grid")).page
+    page.locator("[data-key=policy-x1-x2] .chart").focus()
+    told = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(300)
+        told.append(page.locator("#spoken").text_content() or "")
+    assert all("go " in text for text in told)
+    assert len(set(told)) == 3
+
+
 def test_everything_can_be_reached_by_keyboard(pages: Callable[[str], Path], visit: Open) -> None:
     page = visit(pages("comparison")).page
     page.keyboard.press("Tab")

@@ -31,12 +31,11 @@ import numpy as np
 from bellweight import checks, files
 from bellweight.bench import Point, TabularBench
 from bellweight.certificate_policy import describe_basis, describe_policy
-from bellweight.checks import FloatArray
 from bellweight.display import Column, Table
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluate import evaluate
-from bellweight.exact import policy_value
+from bellweight.exact import Residuals, policy_value, residuals
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import exact_occupancy
 from bellweight.policy import Greedy, Model, Policy, by_state, checked_probabilities
@@ -59,7 +58,7 @@ _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
 _COST = "expected discounted cost of the policy"
 _COST_LIMIT = "upper confidence limit of the policy's cost"
 _VALUE = "no policy costs less than this"
-_UNPROVEN_VALUE = "approximate initial value, not a bound"
+_UNPROVEN_VALUE = "objective of the program under its weights, not a bound"
 _COLUMNS = (
     Column("term", "term", right=False),
     Column("value", "value", lambda value: f"{value:,.6g}"),
@@ -205,22 +204,6 @@ def certify(
     if isinstance(model, LinearModel):
         return run.linear(model, result)
     return run.events(model, result)
-
-
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Repaired values (S,), Bellman residuals of all pairs (N,), and the violation repaired."""
-
-    values: FloatArray
-    pairs: FloatArray
-    violation: float
-
-
-def residuals(model: TabularModel, values: FloatArray) -> Residuals:
-    """Shift values down until no Bellman row is violated."""
-    slack = model.cost + model.discount * (model.transition @ values) - values[model.pair_state]
-    violation = max(0.0, -float(slack.min()))
-    return Residuals(values - violation / (1.0 - model.discount), slack + violation, violation)
 
 
 def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certificate:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellweight import checks, files
 from bellweight.checks import FloatArray
-from bellweight.display import Column, Table
+from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
@@ -66,7 +66,7 @@ class Evaluation(Faces):
         return {"cost": lambda: (gap_chart([found]),)}
 
     def _row(self) -> dict[str, Any]:
-        interval = f"{self.mean:,.3f} ± {self.half_width:,.3f}"
+        interval = pair_text(self.mean, self.half_width)
         numbers = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**numbers, "interval": interval}
 
@@ -97,7 +97,7 @@ class Difference:
         return abs(self.mean) > self.half_width
 
     def __str__(self) -> str:
-        return f"{self.mean:+,.3f} +- {self.half_width:,.3f}"
+        return pair_text(self.mean, self.half_width, sign="+")
 
 
 @files.storable
@@ -180,7 +180,7 @@ class Comparison(Faces):
         lines = [f"{'policy':{width}}  {'cost':>24}  {'minus ' + self.baseline:>24}"]
         for name, found in self.evaluations.items():
             gap = self.differences[name]
-            cost = f"{found.mean:,.3f} +- {found.half_width:,.3f}"
+            cost = pair_text(found.mean, found.half_width)
             paired = "" if name == self.baseline else str(gap)
             lines.append(f"{name:{width}}  {cost:>24}  {paired:>24}".rstrip())
         return "\n".join(lines)

@@ -65,6 +65,22 @@ def policy_value(model: TabularModel, policy: Policy, horizon: int | None = None
     return values
 
 
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Repaired values (S,), Bellman residuals of all pairs (N,), and the violation repaired."""
+
+    values: FloatArray
+    pairs: FloatArray
+    violation: float
+
+
+def residuals(model: TabularModel, values: FloatArray) -> Residuals:
+    """Shift values down until no Bellman row is violated."""
+    slack = model.cost + model.discount * (model.transition @ values) - values[model.pair_state]
+    violation = max(0.0, -float(slack.min()))
+    return Residuals(values - violation / (1.0 - model.discount), slack + violation, violation)
+
+
 def _first_cheapest(model: TabularModel, cost: FloatArray) -> IntArray:
     """Return the pair of least cost in each state, the first of several."""
     least = np.minimum.reduceat(cost, model.pair_start[:-1])

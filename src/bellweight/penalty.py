@@ -29,6 +29,7 @@ from bellweight.frame import Frame
 from bellweight.rows import BellmanRows
 from bellweight.status import ArgumentError, SolverError, Status
 
+_LEAST = 1e-10  # of a typical cost times 1 - discount; less drowns in rounding
 _MAX_STEPS = 200
 _RIDGE = 1e-13  # share of the Hessian's size added where active rows leave directions free
 _FARTHEST = 1e6  # steps go no farther than this many times the largest value
@@ -71,6 +72,12 @@ class PenaltyProgram:
         if np.isfinite(rows.lower).any() or np.isfinite(rows.upper).any():
             raise ArgumentError(
                 "regularisation does not go with bounds on coefficients: leave out one of the two"
+            )
+        unit = cost_unit(rows.pair_cost) * (1.0 - rows.discount)
+        if regularisation < _LEAST * unit:
+            raise ArgumentError(
+                f"regularisation is {regularisation:g}, which is nothing beside the costs: use 0, "
+                f"or at least {_LEAST * unit:.1g}"
             )
         self.rows = rows
         self.regularisation = regularisation

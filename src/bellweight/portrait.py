@@ -89,13 +89,13 @@ def moment_chart(
     """Draw by how much the moments of the policy's occupancy differ from those of the weights."""
     scale = np.maximum(np.maximum(np.abs(weights), np.abs(occupancy)), 1e-300)
     apart, width = 100.0 * (occupancy - weights) / scale, 196.0 * error / scale
-    clear = int((np.abs(apart) > width).sum())
+    clear = int((np.abs(apart) > width + 100.0 * _ROUNDING).sum())
     return Chart(
         "weights", "Moments of the weights and of the policy's occupancy", "basis function",
         "occupancy minus weights, %",
         (Line("difference, with 95 % interval", np.arange(len(names), dtype=np.float64), apart,
               "points", width),),
-        f"The moments differ by at most {np.abs(apart).max():.3g} %; {clear} of {len(names)} "
+        f"The largest estimated difference is {np.abs(apart).max():.3g} %; {clear} of {len(names)} "
         "differences are larger than their 95 % interval.",
         x_names=tuple(names),
     )  # fmt: skip
@@ -105,9 +105,8 @@ def value_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
     """Draw the approximate value, with the policy's own where it can be computed."""
     if isinstance(seen.model, LinearModel):
         return (_price_chart(seen),)
-    lines = {"approximate value (lower bound)": lambda cut: cut.values()}
-    if seen.is_sample:
-        lines = {"approximate value": lines.popitem()[1]}
+    name = "approximate value" if seen.is_sample else "approximate value (lower bound)"
+    lines = {name: lambda cut: cut.values()}
     if seen.cost_to_go is not None:
         exact = seen.cost_to_go
         lines["cost of the policy (upper bound)"] = lambda cut: cut.looked_up(exact)
@@ -193,8 +192,8 @@ def _state_names(seen: Sight) -> tuple[str, ...] | None:
 def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
     changes = np.flatnonzero(np.diff(actions)) + 1
     if len(changes) == 0:
-        return f"{names[int(actions[0])]} everywhere."
-    parts = [f"{names[int(actions[0])]} from {axis} = {x[0]:g}"]
+        return f"In the states shown: {names[int(actions[0])]} everywhere."
+    parts = [f"In the states shown: {names[int(actions[0])]} from {axis} = {x[0]:g}"]
     parts += [f"{names[int(actions[place])]} from {x[place]:g}" for place in changes[:8]]
     more = "" if len(changes) <= 8 else f", and {len(changes) - 8} more changes"
     return ", ".join(parts) + more + "."
@@ -235,13 +234,18 @@ def _action_charts(seen: Sight) -> tuple[Chart, ...]:
         )
         for k in top
     ]
-    return (
+    means = (
         Chart(
             "policy", "Mean action over the visits", "action variable", "units per step",
             (Line("mean", np.arange(len(mean), dtype=np.float64), mean, "points"),),
             f"The largest is {model.action_names[int(top[0])]} with {mean[top[0]]:.3g} per step.",
             x_names=model.action_names,
         ),
+    )  # fmt: skip
+    if not often.any():
+        return means  # no value of the variable is met often enough
+    return (
+        *means,
         Chart(
             "policy-along", f"Mean action by {seen.variables[axis]}", seen.variables[axis],
             "units per step", tuple(lines),

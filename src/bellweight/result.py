@@ -100,6 +100,12 @@ class Result(Faces):
     regularisation: float = 0.0
 
     @property
+    def method_name(self) -> str:
+        """The name of the method, also of one that a file could not hold."""
+        method = self.method
+        return method.text if isinstance(method, files.Unstored) else type(method).__name__
+
+    @property
     def audit(self) -> Audit:
         """The audit of the reported program."""
         return self.reported.audit
@@ -167,9 +173,7 @@ class Result(Faces):
     def _gap(self) -> tuple[Picture, ...]:
         if self.cost is None:
             return ()
-        return (
-            gap_chart([Between(type(self.method).__name__, self.cost, None, self.lower_bound)]),
-        )
+        return (gap_chart([Between(self.method_name, self.cost, low=self.lower_bound)]),)
 
     def _convergence(self) -> tuple[Picture, ...]:
         return convergence_chart(self.history, exact=self.weights is not None)
@@ -194,19 +198,20 @@ class Result(Faces):
 
 def headline(result: Result) -> str:
     """Return in a line what was solved, and how."""
-    name = type(result.method).__name__
+    name = result.method_name
     size = f"({result.model_size}), {len(result.names)} basis functions"
     return f"{name} on {result.model_name} {size}"
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """Tell what was found, how it ended, and what to try next: names and texts."""
-    name = type(result.method).__name__
+    name = result.method_name
     last = result.reported
     yield "status", f"{result.status.name}: {result.status.message}"
     yield "iterations", f"{len(result.history)} in {result.seconds:.2f} s"
     if last.sup_norm is not None:
-        yield "mismatch", f"{last.sup_norm:.2g} between weights and occupancy (sup norm)"
+        of = "" if result.weights is not None else "moments of "
+        yield "mismatch", f"{last.sup_norm:.2g} between {of}weights and occupancy (sup norm)"
     ratios = [record.step_ratio for record in result.history if record.step_ratio is not None]
     if len(ratios) >= 2:
         # The median: the last ratios of a converged run are those of rounding errors.

@@ -16,7 +16,7 @@ import numpy as np
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.checks import FloatArray, IntArray
-from bellweight.exact import policy_value
+from bellweight.exact import policy_value, residuals
 from bellweight.lockstep import LinearRollout
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import default_horizon, exact_occupancy
@@ -34,7 +34,8 @@ _VIEWING = 3  # a branch of the streams: pictures do not share luck with estimat
 class Sight:
     """States (n, d) with their share of discounted time (n,), and what holds there.
 
-    `value` (n,) is the approximate value, `residual` (n,) the Bellman residual of the greedy action
+    `value` (n,) is the approximate value, on tabular models shifted down until it is a lower bound,
+    `residual` (n,) the Bellman residual of the greedy action,
     and `cost_to_go` (n,) the exact value of the policy, where it can be computed. `is_sample` says
     that the states were drawn. `values_at` and `action_at` answer for other states.
     """
@@ -107,15 +108,16 @@ def sight(model: Model, basis: Basis, coef: FloatArray, policy: Policy, seed: in
 def _tabular(model: TabularModel, basis: Basis, coef: FloatArray, policy: Policy) -> Sight:
     rows = TabularRows(model, basis)
     value = rows.values(coef)
-    slack = model.cost + model.discount * (model.transition @ value) - value[model.pair_state]
+    # Shifted down where rows are violated, so that values are what they are shown as: bounds.
+    repaired = residuals(model, value)
     occupancy = exact_occupancy(model, policy).weights
     assert occupancy is not None
     return Sight(
         model=model,
         states=model.states,
         share=occupancy,
-        value=value,
-        residual=np.minimum.reduceat(slack, model.pair_start[:-1]),
+        value=repaired.values,
+        residual=np.minimum.reduceat(repaired.pairs, model.pair_start[:-1]),
         cost_to_go=policy_value(model, policy),
         policy=policy,
         values_at=_values(rows.basis, coef),

@@ -17,6 +17,7 @@ _MOST_CELLS = 60  # along one side of a map
 _OUTSIDE = 1e-3  # share of the mass that may lie outside of what is shown at first
 _LEAST_SHOWN = 10
 _PLANES = 2
+_FAIR = 0.05  # share of the visits
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +151,15 @@ def _line(seen: Sight) -> Slice:
         kept = order[thin(positions, low, high)]
         states, places = seen.states[kept], kept
     else:
-        states, places = _range(seen, 0)[:, None], None
+        states, places = _range(seen, 0, _MOST_POINTS)[:, None], None
         low, high = float(states[0, 0]), float(states[-1, 0])
     return Slice(seen, states[:, 0], seen.variables[0], (low, high), states, places)
 
 
 def _plane(seen: Sight, across: int, up: int) -> Slice:
-    base = _base(seen)
+    others = np.delete(np.arange(seen.dimension), [across, up])
+    base = _base(seen, others)
     if isinstance(seen.model, TabularModel):
-        others = np.delete(np.arange(seen.dimension), [across, up])
         there = np.flatnonzero((seen.states[:, others] == base[others]).all(axis=1))
         x, y = (_axis(seen, there, axis) for axis in (across, up))
     else:
@@ -178,10 +179,17 @@ def _plane(seen: Sight, across: int, up: int) -> Slice:
     )  # fmt: skip
 
 
-def _base(seen: Sight) -> FloatArray:
-    """Return the state to cut through: the most visited one, or the median of a sample."""
+def _base(seen: Sight, others: IntArray) -> FloatArray:
+    """Return the state to cut through: the median of a sample, or one with a large plane.
+
+    Among the planes with a fair share of the visits, that with the most states is taken.
+    """
     if isinstance(seen.model, TabularModel):
-        return seen.states[int(np.argmax(seen.share))]
+        _, plane = np.unique(seen.states[:, others], axis=0, return_inverse=True)
+        mass = np.bincount(plane.ravel(), weights=seen.share)
+        size = np.where(mass >= min(_FAIR, float(mass.max())), np.bincount(plane.ravel()), 0)
+        inside = plane.ravel() == int(np.argmax(size))
+        return seen.states[int(np.argmax(np.where(inside, seen.share, -1.0)))]
     order = np.argsort(seen.states, axis=0, kind="stable")
     totals = np.cumsum(seen.share[order], axis=0)
     middle = (totals < 0.5).sum(axis=0)
@@ -195,14 +203,14 @@ def _axis(seen: Sight, there: IntArray, axis: int) -> FloatArray:
     return _strided(inside[(inside >= low) & (inside <= high)], _MOST_CELLS)
 
 
-def _range(seen: Sight, axis: int) -> FloatArray:
+def _range(seen: Sight, axis: int, most: int = _MOST_CELLS) -> FloatArray:
     """Return whole numbers over nearly all of what a sample visited."""
     positions, mass = marginal(seen, axis, seen.share)
     low, high = shown_range(positions, mass)
     high = max(high, low + _LEAST_SHOWN)
     if isinstance(seen.model, EventModel) and seen.model.upper[axis] >= 0:
         high = min(high, float(seen.model.upper[axis]))
-    return _strided(np.arange(low, high + 1.0), _MOST_CELLS)
+    return _strided(np.arange(low, high + 1.0), most)
 
 
 def _places(known: FloatArray, wanted: FloatArray, numbers: IntArray) -> IntArray:

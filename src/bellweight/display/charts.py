@@ -57,19 +57,36 @@ class Chart:
     y_names: tuple[str, ...] | None = None
 
     def numbers(self) -> Table:
-        """Return the numbers of all lines, thinned out where there are very many."""
-        rows = [
-            {"series": line.label, "x": _named(x, self.x_names), "y": _named(y, self.y_names)}
-            for line in self.lines
-            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
-            if not (math.isnan(x) or math.isnan(y))
-        ]
+        """Return the numbers of all lines in the range shown, each thinned out if very long."""
+        rows: list[dict[str, Any]] = []
+        left_out = 0
+        for line in self.lines:
+            known = self._rows(line)
+            stride = -(-len(known) // _MOST_ROWS) or 1
+            rows += known[::stride]
+            left_out = max(left_out, stride - 1)
         columns = (
             Column("series", "series", right=False),
             Column("x", self.x_label, _short),
             Column("y", self.y_label, _short),
+            Column("error", "95 % half-width", _short),
         )
-        return _thinned(self.title, columns, rows)
+        used = columns if any(line.error is not None for line in self.lines) else columns[:3]
+        return Table(self.title, used, tuple(rows), _left_out(left_out + 1))
+
+    def _rows(self, line: Line) -> list[dict[str, Any]]:
+        low, high = (-math.inf, math.inf) if self.x_range is None else self.x_range
+        widths = [None] * len(line.x) if line.error is None else line.error.tolist()
+        return [
+            {
+                "series": line.label,
+                "x": _named(x, self.x_names),
+                "y": _named(y, self.y_names),
+                "error": width,
+            }
+            for x, y, width in zip(line.x.tolist(), line.y.tolist(), widths, strict=True)
+            if low <= x <= high and not math.isnan(y)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +120,8 @@ class HeatMap:
             Column("y", self.y_label, _short),
             Column("z", self.z_label, _short),
         )
-        return _thinned(self.title, columns, rows)
+        stride = -(-len(rows) // _MOST_ROWS) or 1
+        return Table(self.title, columns, tuple(rows[::stride]), _left_out(stride))
 
 
 Picture = Chart | HeatMap
@@ -123,7 +141,5 @@ def _short(value: Any) -> str:
     return f"{value:,.6g}" if isinstance(value, float | int) else str(value)
 
 
-def _thinned(title: str, columns: tuple[Column, ...], rows: list[dict[str, Any]]) -> Table:
-    stride = -(-len(rows) // _MOST_ROWS) or 1
-    note = () if stride == 1 else (f"Every {stride}th of {len(rows):,} numbers.",)
-    return Table(title, columns, tuple(rows[::stride]), note)
+def _left_out(stride: int) -> tuple[str, ...]:
+    return () if stride == 1 else (f"One of every {stride} numbers.",)

@@ -63,7 +63,7 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
         _draw_line(axes, line, look, sideways=chart.y_names is not None)
     if chart.log_y:
         axes.set_yscale("log")
-    if chart.x_range is not None:
+    if chart.x_range is not None and chart.x_range[0] < chart.x_range[1]:
         axes.set_xlim(chart.x_range)
     if chart.y_range is not None:
         axes.set_ylim(chart.y_range)
@@ -127,19 +127,27 @@ def _set_names(axes: Axes, side: str, names: tuple[str, ...]) -> None:
 
 def _draw_map(figure: Figure, axes: Axes, picture: HeatMap) -> None:
     if picture.z_names is None:
-        mesh = axes.pcolormesh(picture.x, picture.y, picture.z, cmap="cividis", shading="nearest")
+        mesh = axes.pcolormesh(_edges(picture.x), _edges(picture.y), picture.z, cmap="cividis")
         bar = figure.colorbar(mesh, ax=axes)
     else:
         n = len(picture.z_names)
         shades = ListedColormap(shades_of(n))
         norm = BoundaryNorm(np.arange(n + 1) - 0.5, n)
-        mesh = axes.pcolormesh(
-            picture.x, picture.y, picture.z, cmap=shades, norm=norm, shading="nearest"
-        )
+        edges = _edges(picture.x), _edges(picture.y)
+        mesh = axes.pcolormesh(*edges, picture.z, cmap=shades, norm=norm)
         stride = -(-n // _MOST_NAMES)
         bar = figure.colorbar(mesh, ax=axes, ticks=range(0, n, stride))
         bar.ax.set_yticklabels([_cut(name) for name in picture.z_names[::stride]])
     bar.set_label(_plain(picture.z_label))
+
+
+def _edges(centres: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the edges (n + 1,) of cells around centres (n,); a cell alone is one wide."""
+    if len(centres) == 1:
+        return centres[0] + np.array([-0.5, 0.5])
+    between = 0.5 * (centres[1:] + centres[:-1])
+    ends = centres[[0, -1]] + 0.5 * np.array([centres[0] - centres[1], centres[-1] - centres[-2]])
+    return np.concatenate([ends[:1], between, ends[1:]])
 
 
 def _plain(text: str) -> str:

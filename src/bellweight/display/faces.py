@@ -51,7 +51,13 @@ class Faces(ABC):
         """Return the pictures of these names, or all, as one Matplotlib figure."""
         from bellweight.display.drawing import draw
 
-        return draw(self.charts(*names))
+        charts = self.charts(*names)
+        if not charts:
+            raise ArgumentError(
+                f"there is nothing to draw for {', '.join(names) or 'this'}: the numbers are not "
+                "known here"
+            )
+        return draw(charts)
 
     def _repr_html_(self) -> str:
         return to_html(self.table())

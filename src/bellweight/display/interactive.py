@@ -22,7 +22,8 @@ from bellweight.display.table import Table
 
 _DASHES = ("solid", "dash", "dashdot", "dot")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
-_DIGITS = 7
+_DIGITS = 9
+_MOST_LETTERS = 28
 _MOST_NAMES = 30
 _MANY = 60
 
@@ -91,7 +92,9 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 def _few_whole(chart: Chart) -> bool:
     """Return whether the positions are a few whole numbers, each of which gets a tick."""
-    ends = [end for line in chart.lines for end in (line.x.min(), line.x.max())]
+    ends = [end for line in chart.lines if len(line.x) for end in (line.x.min(), line.x.max())]
+    if not ends:
+        return False
     whole = all(np.array_equal(line.x, np.round(line.x)) for line in chart.lines)
     return whole and max(ends) - min(ends) <= 12
 
@@ -177,7 +180,8 @@ def _map(picture: HeatMap) -> dict[str, Any]:
             "text": places,
             "hovertemplate": _map_hover(picture, "%{text}"),
         }
-        trace["colorbar"] |= {"tickvals": list(range(n)), "ticktext": names}
+        short = [_text(_cut(name)) for name in picture.z_names]
+        trace["colorbar"] |= {"tickvals": list(range(n)), "ticktext": short}
     layout = {
         "xaxis": _axis(picture.x_label, None, None, names_x=True),
         "yaxis": _axis(picture.y_label, None, None, names_x=False),
@@ -203,11 +207,18 @@ def _axis(
     if names is not None:
         stride = -(-len(names) // _MOST_NAMES)
         places = list(range(0, len(names), stride))
-        shown_names = [_text(names[k]) for k in places]
+        shown_names = [_text(_cut(names[k])) for k in places]
         axis |= {"tickvals": places, "ticktext": shown_names, "automargin": True}
     elif names_x:
         axis["exponentformat"] = "none"
+    else:
+        axis["automargin"] = True
     return axis
+
+
+def _cut(name: str) -> str:
+    """Return a name that leaves room for the chart; the whole of it is in the tooltip."""
+    return name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"
 
 
 def _text(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,11 +69,21 @@ def shown(column: Column, row: Mapping[str, Any]) -> str:
     return "-" if value is None or column.show is None else column.show(value)
 
 
+def pair_text(mean: float, half_width: float, sign: str = "") -> str:
+    """Return an estimate with its error, to as many digits as the error leaves meaning to."""
+    small = 0.0 < half_width < 0.01
+    digits = min(15, 1 - math.floor(math.log10(half_width))) if small else 3
+    return f"{mean:{sign},.{digits}f} +- {half_width:,.{digits}f}"
+
+
 def to_text(table: Table, width: int | None = None) -> str:
     """Return the table as plain text; as records when it is wider than `width`."""
-    body = _grid(table) if width is None or table.width <= width else records(table, width)
+    if width is None or table.width <= width:
+        title, body = table.title, _grid(table)
+    else:
+        title, body = wrapped(table.title, width), records(table, width)
     notes = [wrapped(note, width) for note in table.notes]
-    return "\n".join([table.title, *body, *notes]) + "\n"
+    return "\n".join([title, *body, *notes]) + "\n"
 
 
 def to_csv(table: Table) -> str:
@@ -99,8 +110,11 @@ def records(table: Table, width: int | None = None) -> list[str]:
             if cell == "-":
                 continue
             line = f"  {name:{margin}}  {cell}"
-            fits = width is None or len(line) <= width
-            lines += [line] if fits else [f"  {name}", f"    {cell}"]
+            if width is None or len(line) <= width:
+                lines.append(line)
+            else:
+                long = textwrap.wrap(cell, max(width - 4, 1), break_long_words=False) or [cell]
+                lines += [f"  {name}", *(f"    {part}" for part in long)]
     return lines
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bellweight.display import Column, Table
+from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.gaps import gap_chart
 from bellweight.evaluate import Comparison
@@ -28,16 +28,18 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
     best = min(found.evaluations, key=lambda name: found.evaluations[name].mean)
     one = found.evaluations[found.baseline]
     sentence = (
-        f"{len(found.evaluations)} policies met the same {one.episodes:,} episodes of "
-        f"{one.horizon} steps. The lowest mean cost is that of {best}, {_interval(found, best)}."
+        f"{_counted(len(found.evaluations), 'policy', 'policies')} met the same "
+        f"{one.episodes:,} episodes of {one.horizon} steps. The lowest mean cost is that of "
+        f"{best}, {_interval(found, best)}."
     )
+    others = len(found.evaluations) > 1
     sections = [
         Section(
             "cost",
             "Costs",
             "Mean discounted cost with its 95 % interval. Intervals that overlap do not mean that "
             "policies are alike: see the paired differences.",
-            found.charts("cost"),
+            (*found.charts("cost"), *(() if others else (found.table(),))),
         ),
         Section(
             "difference",
@@ -48,12 +50,17 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
         ),
         Section("settings", "Settings and seed", "", (facts_table("", _run(found)),)),
     ]
-    return assemble(title or "Comparison of policies", about or [sentence], sections)
+    shown = [s for s in sections if others or s.key != "difference"]
+    return assemble(title or "Comparison of policies", about or [sentence], shown)
+
+
+def _counted(n: int, one: str, several: str) -> str:
+    return f"{n} {one if n == 1 else several}"
 
 
 def _interval(found: Comparison, name: str) -> str:
     evaluation = found.evaluations[name]
-    return f"{evaluation.mean:,.3f} ± {evaluation.half_width:,.3f}"
+    return f"{pair_text(evaluation.mean, evaluation.half_width)}"
 
 
 def league_page(
@@ -66,11 +73,7 @@ def league_page(
     """Return the page of several results on one model."""
     first = next(iter(subjects.values())).result
     sentence = f"{len(subjects)} runs on {first.model_name} ({first.model_size})."
-    warnings = [
-        f"{name}: {text}"
-        for name, subject in subjects.items()
-        for text in (*_endings(subject), *subject.result.warnings, *subject.doubts)
-    ]
+    warnings = [f"{name}: {text}" for name, s in subjects.items() for text in s.warnings()]
     sections = [s for s in _sections(subjects, paired, optimum) if s.parts]
     return assemble(
         title or f"Results on {first.model_name}", about or [sentence], sections, warnings=warnings
@@ -86,7 +89,9 @@ def _sections(
         "cost",
         "Cost and bound of each run",
         "Each band reaches from what the run proves (no policy costs less) to what its policy "
-        "costs. The best policy's cost lies in every one of these bands.",
+        "costs. The best policy's cost lies in every one of these bands."
+        if any(gap.low is not None for gap in gaps)
+        else "What the policy of each run costs; no lower bound is proven here.",
         (*charts, _league(subjects, optimum)),
     )
     if paired is not None:
@@ -101,7 +106,7 @@ def _sections(
         "convergence",
         "Did the weights settle?",
         "The 1-norm between the weights and the occupancy of the policy they lead to, by "
-        "iteration. A run with one iteration has fixed weights.",
+        "iteration. Runs with fixed weights are not drawn.",
         _overlay(
             Chart("convergence", "Convergence", "iteration", "1-norm of the difference", (), "",
                   log_y=True),
@@ -115,23 +120,26 @@ def _sections(
             if result.policy.model is not None
         }
         same = [found[0] for found in drawn.values() if len(found) == 1]
-        if len(same) == len(results):
+        if len(same) == len(results) and len({chart.x_names for chart in same}) == 1:
             yield Section(key, heading, lead, _shared(same, list(results)))
     facts = [(name, _method(result.method)) for name, result in results.items()]
-    facts += [("seed", str(next(iter(results.values())).seed)), *origin()]
+    seeds = sorted({result.seed for result in results.values()})
+    facts += [("seed", ", ".join(map(str, seeds))), *origin()]
     yield Section("settings", "What each run does, and its settings", "", (facts_table("", facts),))
 
 
 _CURVES = (
-    ("value", "Value functions", "What each run takes the cost from a state on to be."),
+    ("value", "Value functions", "What each run's value function says."),
     ("policy", "Policies", "Which action is taken where."),
-    ("weights", "Weights", "In which states each run made its value function good."),
+    ("weights", "Weights", "What each run made its value function good for."),
 )
 
 
 def _method(method: object) -> str:
     """Return in a sentence what a method does, and its settings."""
-    does = (type(method).__doc__ or type(method).__name__).splitlines()[0]
+    name = type(method).__name__
+    text = (type(method).__doc__ or name).splitlines()[0].replace("`", "")
+    does = name if text.startswith(f"{name}(") else text  # a class without words of its own
     return f"{does} {', '.join(f'{name} = {text}' for name, text in settings_facts(method))}"
 
 
@@ -141,8 +149,9 @@ def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
         name: Line(name, chart.lines[0].x, chart.lines[0].y, chart.lines[0].style)
         for name, chart in zip(names, charts, strict=True)
     }
-    alike = _alike(list(lines.values()))
-    return _overlay(charts[0], lines, alike)
+    ranges = [chart.x_range for chart in charts if chart.x_range is not None]
+    wide = (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None
+    return _overlay(replace(charts[0], x_range=wide), lines, _alike(list(lines.values())))
 
 
 def _overlay(frame: Chart, lines: Mapping[str, Line], alike: str = "") -> tuple[Chart, ...]:
@@ -170,7 +179,8 @@ def _alike(lines: Sequence[Line]) -> str:
     """Say which lines are the same."""
     groups: dict[bytes, list[str]] = {}
     for line in lines:
-        groups.setdefault(np.round(line.y, 6).tobytes(), []).append(line.label)
+        unit = 1e-9 * float(np.abs(line.y).max(initial=0.0)) or 1.0
+        groups.setdefault(np.round(line.y / unit).tobytes(), []).append(line.label)
     shared = [" and ".join(names) for names in groups.values() if len(names) > 1]
     return f"The same for {'; for '.join(shared)}." if shared else "All lines differ."
 
@@ -212,19 +222,14 @@ def _league(subjects: Mapping[str, Subject], optimum: float | None) -> Table:
 def _loss(subject: Subject, optimum: float | None) -> float | None:
     if optimum is None or subject.cost is None or optimum == 0.0:
         return None
-    return 100.0 * abs(subject.cost - optimum) / abs(optimum)
+    loss = 100.0 * (subject.cost - optimum) / abs(optimum)
+    return 0.0 if abs(loss) < 1e-6 else loss
 
 
 def _most(subject: Subject) -> float | None:
-    if subject.cost is None or subject.low is None or subject.cost == 0.0:
-        return None
-    return 100.0 * max(0.0, subject.cost - subject.low) / abs(subject.cost)
-
-
-def _endings(subject: Subject) -> Iterator[str]:
-    status = subject.result.status
-    if not status.is_success:
-        yield f"{status.name}: {status.message}. {status.remedy}"
+    if not subject.cost or subject.gap is None:
+        return subject.gap
+    return 100.0 * subject.gap / abs(subject.cost)
 
 
 def _run(found: Comparison) -> list[tuple[str, str]]:

@@ -25,8 +25,10 @@ from bellweight.report.sections import (
 )
 from bellweight.result import Result
 from bellweight.status import Status
+from bellweight.weights import DIA, Iterative
 
 _TOP = 10
+_ROUNDING = 1e-9  # share of a cost that is none
 _STATE_LETTERS = 140
 _SMOOTHED = (
     " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
@@ -64,9 +66,31 @@ class Subject:
             return self.certificate.value
         return self.result.lower_bound
 
+    @property
+    def gap(self) -> float | None:
+        """What the policy can lose at most, as proven; a rounding error counts as nothing."""
+        proven = None if self.certificate is None else self.certificate.bound
+        if proven is None:
+            if self.result.cost is None or self.low is None:
+                return None
+            proven = self.result.cost - self.low
+        return 0.0 if proven <= _ROUNDING * abs(self.cost or 0.0) else proven
+
+    @property
+    def sure(self) -> str:
+        """With what confidence the gap holds; nothing where it is certain."""
+        confidence = None if self.certificate is None else self.certificate.confidence
+        return "" if confidence is None else f", with {100.0 * confidence:g} % confidence"
+
     def between(self, label: str) -> Between | None:
         """Return the cost and the bound, to be drawn."""
         return None if self.cost is None else Between(label, self.cost, self.half_width, self.low)
+
+    def warnings(self) -> list[str]:
+        """Return what to know before trusting the numbers."""
+        status = self.result.status
+        ending = [] if status.is_success else [f"{status.name}: {status.message}. {status.remedy}"]
+        return [*ending, *self.result.warnings, *self.doubts]
 
     def interval(self) -> str:
         """Return the cost with its error."""
@@ -78,20 +102,19 @@ class Subject:
 def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> str:
     """Return the page."""
     result = subject.result
-    name = type(result.method).__name__
     return assemble(
-        title or f"{name} on {result.model_name}",
+        title or f"{result.method_name} on {result.model_name}",
         about or [_sentence(subject)],
         [section for section in _sections(subject) if section.parts or section.lead],
         badge=(result.status.name, _BADGES.get(result.status, "warn")),
-        warnings=[*_doubts(result), *subject.doubts],
+        warnings=subject.warnings(),
         cards=list(_cards(subject)),
     )
 
 
 def _sentence(subject: Subject) -> str:
     """Say in one breath what was found."""
-    result, cost, low = subject.result, subject.cost, subject.low
+    result, cost = subject.result, subject.cost
     found = (
         f"The model {result.model_name} ({result.model_size}) was solved with {len(result.names)} "
         "numbers in place of the values of all its states"
@@ -99,39 +122,36 @@ def _sentence(subject: Subject) -> str:
     if cost is None:
         return f"{found}. What the policy costs has not been simulated yet."
     found += f". The policy found costs {subject.interval()}"
-    if low is None:
+    if subject.gap is None:
         return f"{found}; how far that is from the best possible policy is not proven."
-    gap = max(0.0, cost - low)
-    return (
-        f"{found}, and no policy can be cheaper by more than {number(gap)} ({percent(gap, cost)})."
-    )
-
-
-def _doubts(result: Result) -> Iterator[str]:
-    if not result.status.is_success:
-        yield f"{result.status.name}: {result.status.message}. {result.status.remedy}"
-    yield from result.warnings
+    if subject.gap == 0.0:
+        return f"{found}, and no policy is cheaper."
+    most = f"{number(subject.gap)} ({percent(subject.gap, cost)})"
+    return f"{found}, and no policy can be cheaper by more than {most}{subject.sure}."
 
 
 def _cards(subject: Subject) -> Iterator[Card]:
     result, cost, low = subject.result, subject.cost, subject.low
-    kind = "exact, over all time" if subject.half_width is None else "95 % interval"
+    kind = "exact, over all time"
+    if subject.half_width is not None and subject.evaluation is not None:
+        tail = subject.evaluation.tail_bound
+        left = "an unknown tail" if tail is None else f"a tail of at most {tail:,.3g}"
+        kind = f"95 % interval; {subject.evaluation.horizon:,} steps, which leave out {left}"
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
     if low is not None:
         yield Card(number(low), "no policy costs less: proven lower bound")
-    if cost is not None and low is not None:
-        gap = max(0.0, cost - low)
-        yield Card(percent(gap, cost), "of the cost could be saved at most")
+    if cost and subject.gap is not None:
+        share = percent(subject.gap, cost)
+        yield Card(share, f"of the cost could be saved at most{subject.sure}")
     yield Card(f"{len(result.history)} in {result.seconds:.2f} s", "iterations and time")
 
 
 def _sections(subject: Subject) -> Iterator[Section]:
     result = subject.result
-    name = type(result.method).__name__
     has_model = result.policy.model is not None
     yield _solved(result)
-    gap = subject.between(name)
+    gap = subject.between(result.method_name)
     yield Section(
         "cost",
         "How good is the policy?",
@@ -146,34 +166,64 @@ def _sections(subject: Subject) -> Iterator[Section]:
         "convergence",
         "Did the weights settle?",
         "The program is solved again and again, each time weighted by where its policy spends its "
-        "time. The run has converged when weights and occupancy agree.",
-        (*result.charts("convergence"), _history(result)),
+        "time. The run has converged when weights and occupancy agree."
+        if isinstance(result.method, Iterative)
+        else "This method fixes the weights, so the program is solved once.",
+        (*result.charts("convergence"), _history(result), *_phases(result)),
     )
-    if not has_model:
+    if has_model:
+        yield from _pictures(subject)
+    else:
         yield Section(
             "pictures",
             "Pictures",
             "This result was loaded without its model, so states cannot be shown: give the model "
             "to see values, actions and residuals.",
         )
-        return
+    yield from _checks(subject)
+
+
+def _pictures(subject: Subject) -> Iterator[Section]:
+    result = subject.result
+    listed = not result.sight.is_sample
     yield Section(
         "weights",
         "Weights against occupancy",
         "The weights say in which states the value function must be good; the occupancy says in "
-        "which states the policy spends its discounted time." + _SMOOTHED * (name == "DIA"),
+        "which states the policy spends its discounted time."
+        + _SMOOTHED
+        * isinstance(result.method, DIA),
         result.charts("weights"),
     )
     yield Section(
         "value",
         "Value function",
         "What is still to be paid from a state on, as the program sees it."
-        + ("" if result.cost is None else " The optimal value lies between the two curves."),
+        + " The optimal value lies between the bound and the cost of the policy." * listed,
         result.charts("value"),
     )
     yield Section("policy", "Policy", "Which action is taken where.", result.charts("policy"))
     yield _residuals(result)
-    yield from _checks(subject)
+
+
+def _phases(result: Result) -> tuple[Table, ...]:
+    """Return the phases of a cycle: the cheapest is the one reported."""
+    rows = tuple(
+        {
+            "phase": n,
+            "cost": phase.cost,
+            "half_width": phase.half_width,
+            "ties": "decided by ties" if phase.is_constant else None,
+        }
+        for n, phase in enumerate(result.phases, start=1)
+    )
+    columns = (
+        Column("phase", "phase"),
+        Column("cost", "cost", number),
+        Column("half_width", "95 % half-width", number),
+        Column("ties", "policy", right=False),
+    )
+    return (Table("Phases of the cycle", columns, rows),) if rows else ()
 
 
 def _solved(result: Result) -> Section:
@@ -195,7 +245,7 @@ def _solved(result: Result) -> Section:
     facts = [
         ("model", f"{result.model_name}: {result.model_size}"),
         ("basis", f"{len(result.names)} functions: {names}"),
-        ("method", f"{type(result.method).__name__}, {result.mode} settings"),
+        ("method", f"{result.method_name}, {result.mode} settings"),
         ("status", f"{result.status.name}: {result.status.message}"),
     ]
     lead = (
@@ -232,13 +282,20 @@ def _residuals(result: Result) -> Section:
     part = seen.share * seen.residual
     top = np.argsort(-np.abs(part), kind="stable")[:_TOP]
     total = float(part.sum())
+    level = float(seen.share @ np.abs(seen.value)) * (1.0 - seen.model.discount)
+    if float(np.abs(part).sum()) <= _ROUNDING * level:
+        return Section(
+            "residual",
+            "Where the residual is largest",
+            "The value function explains every step up to rounding: there is no residual.",
+        )
     rows = tuple(
         {
             "state": cut(seen.state_text(int(place)), _STATE_LETTERS),
             "action": _action_text(result, int(place)),
             "residual": float(seen.residual[place]),
             "share": float(seen.share[place]),
-            "part": float(part[place]) / total if total else None,
+            "part": float(part[place]) / total if total > 0.0 else None,
         }
         for place in top
     )
@@ -250,13 +307,13 @@ def _residuals(result: Result) -> Section:
             Column("residual", "residual per step", lambda value: f"{value:,.4g}"),
             Column("share", "time spent there", lambda value: f"{100.0 * value:.3g} %"),
             Column("part", "part of the sum", lambda value: f"{100.0 * value:.3g} %"),
-        ),
+        )[: 4 if seen.is_sample else 5],
         rows,
     )
     lead = (
         "The Bellman residual is what the value function fails to explain in one step. Residuals, "
-        "weighted by the time spent in each state, add up to the gap between cost and bound: a "
-        "better function for the states on top of this list narrows it most."
+        "weighted by the time spent in each state, add up to 1 - discount times the gap between "
+        "cost and bound: a better function for the states on top of this list narrows it most."
     )
     if seen.is_sample:
         lead = (
@@ -312,15 +369,15 @@ def _checks(subject: Subject) -> Iterator[Section]:
     facts = [
         *settings_facts(result.method),
         *settings_facts(result.stop),
+        ("regularisation", f"{result.regularisation:g}"),
         ("seed", str(result.seed)),
-        ("model digest", result.model_digest),
-        *origin(),
     ]
     if subject.evaluation is not None:
-        facts.insert(-4, ("simulation", str(subject.evaluation)))
+        facts.append(("simulation", str(subject.evaluation)))
+    facts += [("model digest", result.model_digest), *origin()]
     yield Section(
         "settings",
         "Settings and seed",
-        "The same model, settings and seed give the same numbers.",
+        "The same model, rows, settings and seed give the same numbers.",
         (facts_table("", facts),),
     )

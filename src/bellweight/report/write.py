@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from bellweight import checks, files
 from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Comparison, Evaluation, compare, evaluate
@@ -42,6 +44,9 @@ def report(
     """
     target = files.check_target(path)
     checks.count(episodes, "episodes", least=2)
+    given = {"model": model, "evaluation": evaluation, "certificate": certificate,
+             "optimum": optimum}  # fmt: skip
+    _check_options(subject, {name for name, value in given.items() if value is not None})
     if isinstance(subject, Comparison):
         return files.write_text(target, comparison_page(subject, title, about))
     study = _Study(model, episodes, jobs)
@@ -57,12 +62,31 @@ def report(
     for name, run in subject.items():
         if not isinstance(run, Result):
             raise ArgumentError(f"{name} is {type(run).__name__}, expected a Result of solve")
-    paired = evaluation if isinstance(evaluation, Comparison) else study.paired(subject)
+    paired = study.paired(subject)
+    paired = evaluation if isinstance(evaluation, Comparison) else paired
     subjects = {
         name: study.subject(result, None if paired is None else paired.evaluations.get(name))
         for name, result in subject.items()
     }
     return files.write_text(target, league_page(subjects, paired, optimum, title, about))
+
+
+def _check_options(subject: object, given: set[str]) -> None:
+    """Refuse what would be ignored."""
+    taken = {"model", "evaluation", "optimum"}
+    if isinstance(subject, Comparison):
+        taken = set()
+    elif isinstance(subject, Result):
+        taken = {"model", "evaluation", "certificate"}
+    for name in sorted(given - taken):
+        raise ArgumentError(f"{name} does not go with a report on a {type(subject).__name__}")
+
+
+def _is_about(certificate: Certificate, result: Result) -> bool:
+    """Return whether a certificate belongs to the coefficients of a result."""
+    coef = certificate.record.get("coef")
+    same = coef is None or np.array_equal(np.asarray(coef, dtype=np.float64), result.coef)
+    return certificate.model_digest == result.model_digest and same
 
 
 class _Study:
@@ -81,11 +105,20 @@ class _Study:
     ) -> Subject:
         """Return a result with its cost and its certificate."""
         result = self._bound(result)
-        model, doubts = result.policy.model, []
+        doubts: list[str] = []
+        if result.policy.model is not None:
+            try:
+                _ = result.sight
+            except BellweightError as problem:
+                doubts.append(f"The states cannot be shown: {problem}")
+                result = replace(result, policy=replace(result.policy, model=None))
+        model = result.policy.model
         if model is not None and evaluation is None and not isinstance(model, TabularModel):
             evaluation = evaluate(
                 model, result.policy, self._episodes, seed=result.seed + 1, jobs=self._jobs
             )
+        if certificate is not None and not _is_about(certificate, result):
+            raise ArgumentError("the certificate is about another result: make it again")
         if model is not None and certificate is None:
             try:
                 certificate = certify(model, result, episodes=self._episodes, jobs=self._jobs)
@@ -97,12 +130,12 @@ class _Study:
 
     def paired(self, results: Mapping[str, Result]) -> Comparison | None:
         """Compare policies where costs have to be simulated."""
+        if len({result.model_digest for result in results.values()}) > 1:
+            raise ArgumentError("the results belong to different models: report them one by one")
         bound = {name: self._bound(result) for name, result in results.items()}
         models = [result.policy.model for result in bound.values()]
         if models[0] is None or isinstance(models[0], TabularModel):
             return None
-        if len({result.model_digest for result in bound.values()}) > 1:
-            raise ArgumentError("the results belong to different models: report them one by one")
         policies = {name: result.policy for name, result in bound.items()}
         seed = max(result.seed for result in bound.values()) + 1
         return compare(models[0], policies, self._episodes, seed=seed, jobs=self._jobs)

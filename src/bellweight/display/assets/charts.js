@@ -51,7 +51,6 @@
     }
     return work.then(() => {
       root.dataset.ready = "true";
-      root.dataset.readyAfter = String(Math.round(performance.now()));
     });
   }
 
@@ -60,18 +59,24 @@
     const move = keys[event.key];
     if (!move || !place.data) return;
     event.preventDefault();
-    const map = place.data[0].type === "heatmap";
     const at = place.at || { curve: 0, point: -1, row: 0 };
-    if (map) {
-      at.point = clamp(at.point + move[0], place.data[0].x.length);
-      at.row = clamp(at.row - move[1], place.data[0].y.length);
+    place.at = at;
+    const first = place.data[0];
+    if (first.type === "heatmap") {
+      at.point = clamp(at.point + move[0], first.x.length);
+      at.row = clamp(at.row - move[1], first.y.length);
+      Plotly.Fx.hover(place, [{ curveNumber: 0, xval: first.x[at.point], yval: first.y[at.row] }]);
     } else {
       at.curve = clamp(at.curve + move[1], place.data.length);
-      at.point = clamp(at.point + move[0], place.data[at.curve].x.length);
+      const line = place.data[at.curve];
+      // Gaps in a line have no number to tell: the next one that has is taken.
+      let next = clamp(at.point + move[0], line.x.length);
+      while (line.x[next] === null && line.x[next + (move[0] || 1)] !== undefined) {
+        next += move[0] || 1;
+      }
+      if (line.x[next] !== null) at.point = next;
+      Plotly.Fx.hover(place, [{ curveNumber: at.curve, pointNumber: at.point }]);
     }
-    place.at = at;
-    const number = map ? [at.row, at.point] : at.point;
-    Plotly.Fx.hover(place, [{ curveNumber: at.curve, pointNumber: number }]);
     // Plotly puts off labels that follow each other quickly, and tells nobody when they are shown.
     setTimeout(() => speak(place), 100);
   }
