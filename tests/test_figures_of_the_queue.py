@@ -158,8 +158,10 @@ def test_occupancies_are_distributions_and_distances_shares(occupancy: Occupancy
     assert np.abs(weights - constant.weights).sum() < 1e-9
 
 
-def test_the_papers_statements_on_occupancies_hold(occupancy: OccupancyFigure) -> None:
-    assert [entry.verdict.word for entry in occupancy.compared()] == [Word.MATCHES] * 5
+def test_the_papers_statements_on_occupancies_hold_but_for_one(occupancy: OccupancyFigure) -> None:
+    words = [entry.verdict.word for entry in occupancy.compared()]
+    # From an empty queue the adaptive methods spend an eighth of their time elsewhere.
+    assert words == [Word.MATCHES, Word.MATCHES, Word.MATCHES, Word.DIFFERS, Word.MATCHES]
     empty = column(occupancy, "empty")
     assert elsewhere(empty, "PIA") == pytest.approx(0.1292, abs=1e-4)
     assert elsewhere(column(occupancy, "reverse"), "Fixed 0.9") == pytest.approx(0.645, abs=1e-3)

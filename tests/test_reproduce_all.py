@@ -132,7 +132,12 @@ def test_everything_is_written_with_a_page(
     present = {path.name for path in out.iterdir()}
     expected = {f"{n}.{kind}" for n in NAMES for kind in ("json", "csv", "txt", "tex")}
     pictures = {"figure-queue.png", "figure-queue.pdf"}
-    assert present == expected | pictures | {"index.html", "timings.json", "verdicts.csv"}
+    assert present == expected | pictures | {
+        "index.html",
+        "results.md",
+        "timings.json",
+        "verdicts.csv",
+    }
     text = capsys.readouterr().out
     assert re.search(r"together\s+3\s+1\s+0\s+1\s+1\s", text)
     assert str(out / "index.html") in text
