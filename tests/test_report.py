@@ -93,7 +93,7 @@ def test_a_given_evaluation_and_certificate_are_used(events: bw.Result, tmp_path
     evaluation = bw.Evaluation(123.456, 7.0, 10, 10, None, 1, "for a reason")
     certificate = bw.certify(network(), events, episodes=50)
     path = bw.report(events, tmp_path / "page.html", evaluation=evaluation, certificate=certificate)
-    assert "123.456 ± 7" in words(path)
+    assert "123.5 ± 7.0" in words(path)
 
 
 def test_results_side_by_side(queue: bw.TabularModel, result: bw.Result, tmp_path: Path) -> None:

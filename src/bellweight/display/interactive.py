@@ -209,10 +209,9 @@ def _axis(
         places = list(range(0, len(names), stride))
         shown_names = [_text(_cut(names[k])) for k in places]
         axis |= {"tickvals": places, "ticktext": shown_names, "automargin": True}
-    elif names_x:
-        axis["exponentformat"] = "none"
     else:
-        axis["automargin"] = True
+        axis |= {"separatethousands": True, "automargin": not names_x}
+        axis |= {"exponentformat": "none"} if names_x else {}
     return axis
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -96,7 +97,10 @@ class Subject:
         """Return the cost with its error."""
         if self.cost is None:
             return "not known"
-        return number(self.cost) + (f" ± {number(self.half_width)}" if self.half_width else "")
+        if not self.half_width:
+            return number(self.cost)
+        digits = min(12, max(0, 1 - math.floor(math.log10(self.half_width))))
+        return f"{self.cost:,.{digits}f} ± {self.half_width:,.{digits}f}"
 
 
 def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> str:
