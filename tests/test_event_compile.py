@@ -297,6 +297,7 @@ def test_a_second_process_finds_the_model_compiled(tmp_path: Path) -> None:
     script, cache = tmp_path / "script.py", tmp_path / "cache"
     script.write_text(SCRIPT)
     environment = {**os.environ, "BELLWEIGHT_CACHE": str(cache)}
+    environment.pop("NUMBA_CACHE_DIR", None)  # it would put the compiled code elsewhere
 
     def run() -> tuple[float, float, str]:
         ended = subprocess.run(
