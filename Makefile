@@ -45,8 +45,9 @@ browser:  ## Find Chromium for the tests, or install it (another one: make CHROM
 	  echo "error: the tests need Chromium: install it, or name one, as in make CHROMIUM=/path/to/chrome test" >&2; \
 	  exit 1; }
 
+# One worker for each core; the tests of a file share what they prepare, so they stay together.
 test: $(STAMP) browser  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
-	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest $(ARGS)
+	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 test-slow: $(STAMP) browser  ## Run the slow tests, as before a release
 	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -m slow --timeout=3600 $(ARGS)
