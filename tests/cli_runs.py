@@ -10,6 +10,9 @@ import pytest
 
 from bellweight.cli.main import run
 
+QUEUE = ["single_queue", "--option", "capacity=60"]
+SLOW = [*QUEUE, "--method", "dia", "--step-size", "0.01"]
+
 
 def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Run a command that must fail with one line on stderr and nothing on stdout.

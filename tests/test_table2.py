@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from table2_small import CHOICE, TINY, summary
 
 import bellweight as bw
 from bellweight import reproduce
 from bellweight.cli import exits
 from bellweight.cli.main import run as command
 from bellweight.display import to_csv, to_text
-from bellweight.display.figures import convergence_figure
-from bellweight.reproduce import Wanted, figure_convergence, folder, table2, table2_view, verdicts
-from bellweight.reproduce.figure_convergence import ConvergenceFigure, FigureSettings
-from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON, TABLE2_SECONDS, Printed
+from bellweight.reproduce import Wanted, folder, table2, verdicts
+from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON, TABLE2_SECONDS
 from bellweight.reproduce.table2 import Table2
 from bellweight.reproduce.table2_runs import (
     BASELINES,
@@ -30,7 +26,6 @@ from bellweight.reproduce.table2_runs import (
     LAST_BUFFER,
     METHODS,
     OTHER_TIE,
-    Choice,
     Run,
     Table2Settings,
     Task,
@@ -39,19 +34,7 @@ from bellweight.reproduce.table2_runs import (
     methods,
     tasks,
 )
-from bellweight.reproduce.table2_summary import estimate
 from bellweight.streams import stream_keys
-
-TINY = Table2Settings(
-    episodes=60,
-    states=(150, 190),
-    samples=2,
-    occupancy_episodes=40,
-    choice_episodes=16,
-    max_iterations=3,
-    seed=5,
-)
-CHOICE = Choice((3, 8, 1, 2, 6, 7, 5, 4), 13_000.0, 100, 72, is_last_buffer=True)
 
 
 @pytest.fixture(scope="module")
@@ -67,26 +50,6 @@ def shop() -> Workshop:
 def timeless(table: Table2) -> list[dict[str, Any]]:
     """The rows without their times, which no seed decides."""
     return [{**entry, "seconds": None} for entry in table.document()["runs"]]
-
-
-def made_up(
-    cost: Callable[[int, str], float], settings: Table2Settings, half_width: float = 20.0
-) -> Table2:
-    """A finished table with costs by sample and policy, and no simulation behind it."""
-    runs = []
-    for task in tasks(settings):
-        own, first = cost(task.sample, task.policy), cost(task.sample, LAST_BUFFER)
-        facts = {} if task.states is None else {
-            "status": "CONVERGED", "iterations": 2, "seconds": 10.0 * task.sample,
-            "largest_total": 190 + task.sample, "largest_queue": 80 + task.sample,
-        }  # fmt: skip
-        place = (task.sample, task.states, task.policy)
-        runs.append(Run(*place, own, half_width, own - first, 3.0, **facts))
-    return Table2(tuple(runs), settings, CHOICE, tail_bound=69.0)
-
-
-def summary(table: Table2, states: int, policy: str) -> Any:
-    return next(row for row in table.summaries(states) if row.policy == policy)
 
 
 def test_every_row_is_there(table: Table2) -> None:
@@ -349,111 +312,6 @@ def test_an_interrupted_method_is_not_taken_for_a_finished_row(
         shop.run(Task(1, 150, "PIA"), CHOICE, watch)
 
 
-def test_the_two_intervals_answer_different_questions() -> None:
-    values, widths = [10.0, 14.0, 12.0], [3.0, 4.0, 12.0]
-    found = estimate(values, widths)
-    assert found.mean == pytest.approx(12.0)
-    assert found.simulated == pytest.approx(13.0 / 3.0)
-    assert found.deviation == pytest.approx(2.0)
-    assert found.between == pytest.approx(stats.t.ppf(0.975, 2) * 2.0 / np.sqrt(3.0))
-    assert (found.low, found.high) == (10.0, 14.0)
-    assert estimate(values, widths, sampled=False).between is None
-    alone = estimate([-5.0], [4.0])
-    assert (alone.simulated, alone.between, alone.deviation) == (4.0, None, None)
-    assert alone.is_below
-    assert not alone.is_below_for_all_samples
-    assert not estimate([-5.0], [6.0]).is_below
-    assert estimate([-5.0, -5.5, -6.0], [0.1] * 3).is_below_for_all_samples
-    assert not estimate([-1.0, -9.0], [0.1] * 2).is_below_for_all_samples
-
-
-@pytest.mark.parametrize(
-    ("cost", "episodes", "spread", "word", "reason"),
-    [
-        (13_150.0, 400_000, 300.0, "matches", ""),
-        (13_250.0, 400_000, 300.0, "matches", ""),
-        (13_000.0, 399_999, 300.0, "not judged", "too few episodes: 400,000 are needed"),
-        (13_000.0, 400_000, 300.0, "better", "constraint sample.*is within it"),
-        (13_400.0, 400_000, 300.0, "differs", "constraint sample.*is within it"),
-        (12_000.0, 400_000, 300.0, "better", "constraint sample.*is outside it"),
-        (13_000.0, 400_000, 50.0, "better", "no reason is known"),
-    ],
-)
-def test_verdicts(cost: float, episodes: int, spread: float, word: str, reason: str) -> None:
-    found = verdicts.table2(
-        cost,
-        20.0,
-        Printed(13_200.0, 50.0),
-        episodes,
-        samples=5,
-        lowest=cost - 150.0,
-        highest=cost + 150.0,
-        between_samples=spread,
-        between_methods=100.0,
-    )
-    assert found.word == word
-    assert found.difference == pytest.approx(13_200.0 - cost)
-    assert re.search(reason, found.reason) if reason else found.reason == ""
-
-
-def test_one_sample_explains_nothing() -> None:
-    place = {"lowest": 1.0, "highest": 1.0, "between_samples": 5.0, "between_methods": 0.0}
-    found = verdicts.table2(1.0, 0.1, Printed(9.0, 0.1), 400_000, samples=1, **place)
-    assert "no reason is known" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("cost", "word"), [(12_900.0, "below"), (13_200.0, "near"), (13_400.0, "above")]
-)
-def test_baselines_stand_beside_the_papers_best(cost: float, word: str) -> None:
-    assert verdicts.table2_baseline(cost, 20.0, 400_000) == f"{word} the paper's best"
-    assert verdicts.table2_baseline(cost, 20.0, 399_999) == "not judged"
-
-
-def test_a_whole_table_is_judged() -> None:
-    def cost(sample: int, policy: str) -> float:
-        wide = {"DIA (0.9)": -400.0 + 150.0 * sample, "PIA": -60.0 + sample}
-        return 12_900.0 + 10.0 * sample + wide.get(policy, 30.0 if policy in METHODS else 0.0)
-
-    table = made_up(cost, Table2Settings(samples=4, episodes=100_000))
-    adaptive = summary(table, 60_000, "DIA (0.9)")
-    assert adaptive.verdict.word == "better"
-    assert "constraint sample" in adaptive.verdict.reason
-    # PIA's samples lie closer together than the methods.
-    assert "no reason" in summary(table, 60_000, "PIA").verdict.reason
-    assert summary(table, 60_000, LAST_BUFFER).standing == "below the paper's best"
-    notes = " ".join(table.tables()[0].notes)
-    assert "interval of simulation clear of zero: PIA, DIA (0.9); " in notes
-    assert "for samples in general too: PIA. Adaptive methods among the first: PIA, D" in notes
-    assert "191, 192, 193, 194 (the paper's: 193)" in notes
-    assert "81, 82, 83, 84 (the paper's: 92)" in notes
-    generation = summary(table, 5_000, "Random").generation
-    assert generation.seconds == 25.0
-    found = {entry.what: entry for entry in table.times()}
-    timed = found["5,000 states, Random, mean of 4 samples"]
-    assert (timed.seconds, timed.paper_seconds, timed.word) == (25.0, 1_574.53, "better")
-    assert timed.pace == "63 times faster"
-    # The paper's time is that of its own number of states.
-    assert found["60,000 states, Random, mean of 4 samples"].paper_seconds is None
-    assert not any("seconds" in c.key for shown in table.tables() for c in shown.columns)
-    judged = {entry.what: entry.verdict.word for entry in table.compared()}
-    assert list(judged) == [*METHODS, "Largest total of a sample", "Largest queue of a sample"]
-    assert "not judged" not in judged.values()
-    full = made_up(cost, Table2Settings())
-    assert "not judged" not in {entry.verdict.word for entry in full.compared()}
-    assert judged["Largest total of a sample"] == "matches"
-    assert judged["Largest queue of a sample"] == "differs"
-    assert "fewer than 400,000" not in " ".join(table2_view.general_notes(table))
-
-
-def test_few_episodes_warrant_no_absolute_comparison() -> None:
-    table = made_up(lambda *_: 12_000.0, Table2Settings(samples=4, episodes=99_999))
-    assert "fewer than 400,000: absolute costs cannot" in " ".join(table2_view.general_notes(table))
-    rows = table.summaries(5_000)
-    assert {row.verdict.word for row in rows if row.verdict is not None} == {"not judged"}
-    assert {row.standing for row in rows if row.verdict is None} == {"not judged"}
-
-
 def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
     paths = reproduce.write(table, tmp_path / "out")
     suffixes = [".json", ".csv", ".txt", ".tex"]
@@ -495,48 +353,6 @@ def test_quick_is_a_small_version_and_options_override_it() -> None:
     assert (usual.states, usual.samples, usual.episodes) == ((20_000,), 7, 80_000)
 
 
-# The figure.
-
-FIGURE = FigureSettings(episodes=40, states=200, iterations=4, seed=2)
-
-
-@pytest.fixture(scope="module")
-def figure() -> ConvergenceFigure:
-    return figure_convergence.reproduce(FIGURE)
-
-
-def test_the_curves_are_successive_differences_of_the_moments(figure: ConvergenceFigure) -> None:
-    assert [curve.method for curve in figure.curves] == ["PIA", "DIA (Random)", "DIA (0.9)"]
-    shop = Workshop(replace(TINY, states=(150,), occupancy_episodes=40, max_iterations=5, seed=2))
-    longer = shop.solve(1, 200, bw.PIA(), lambda _: None, to_the_end=True)
-    steps = [entry.moment_step for entry in longer.history[1:]]
-    assert figure.curves[0].differences == pytest.approx(steps[:4], rel=1e-9)
-    assert all(step > 0.0 for step in figure.curves[0].differences)
-    # DIA follows its target: the second iteration changes nothing at all.
-    assert figure.curves[1].differences[1:] == (0.0,)
-    assert figure.curves[1].stands_still == 2
-    assert figure.curves[0].noise > 0.0
-
-
-def test_what_the_paper_says_of_the_curves_is_judged(figure: ConvergenceFigure) -> None:
-    def words(*differences: float) -> dict[str, str]:
-        curves = tuple(
-            replace(curve, differences=differences, noise=1.0) for curve in figure.curves
-        )
-        return {e.what: e.verdict.word for e in replace(figure, curves=curves).compared()}
-
-    steady = "DIA (Random) moves steadily to a fixed point"
-    assert words(5.0, 3.0, 4.0) == {
-        "PIA oscillates": "matches",
-        steady: "differs",
-        "DIA (0.9) moves steadily to a fixed point": "differs",
-    }
-    assert words(5.0, 3.0, 0.0)["PIA oscillates"] == "differs"
-    assert words(5.0, 3.0, 0.0)[steady] == "matches"
-    assert words(5.0, 4.0, 3.0)[steady] == "differs"
-    assert {e.verdict.word for e in figure.compared()} == {"matches"}
-
-
 def test_equal_policies_are_simulated_once(table: Table2, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = Workshop(TINY)
     simulated: list[int] = []
@@ -566,56 +382,3 @@ def test_policies_are_equal_up_to_rounding_of_coefficients(shop: Workshop) -> No
     assert policy.dual is not None
     other = replace(policy.dual, actions=policy.dual.actions[::-1].copy())
     assert _fingerprint(replace(policy, dual=other)) != known
-
-
-def test_the_figure_is_written_and_always_the_same(
-    figure: ConvergenceFigure, tmp_path: Path
-) -> None:
-    paths = reproduce.write(figure, tmp_path)
-    assert [path.suffix for path in paths] == [".json", ".csv", ".txt", ".tex", ".png", ".pdf"]
-    assert r"\includegraphics[width=\linewidth]{figure-convergence}" in paths[3].read_text()
-    assert paths[4].read_bytes().startswith(b"\x89PNG")
-    assert paths[5].read_bytes().startswith(b"%PDF")
-    first = [path.read_bytes() for path in paths]
-    assert [path.read_bytes() for path in reproduce.write(figure, tmp_path)] == first
-    rows = list(csv.DictReader(paths[1].read_text().splitlines()))
-    assert [float(row["difference"]) for row in rows if row["method"] == "PIA"] == list(
-        figure.curves[0].differences
-    )
-    assert "exactly zero" in paths[2].read_text()
-    assert "stands still to the last bit from iteration 2" in paths[2].read_text()
-
-
-def test_exact_zeros_have_a_line_of_their_own() -> None:
-    drawn = convergence_figure({"A": [100.0, 0.5, 0.0], "B": [30.0, 20.0, 10.0]}, noise=3.0)
-    axes = drawn.axes[0]
-    assert axes.get_yscale() == "log"
-    assert axes.get_ylabel()
-    assert axes.get_xlabel() == "iteration $m$"
-    heights = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines])
-    assert (heights > 0.0).all()
-    labels = {tick.get_text(): tick.get_position()[1] for tick in axes.get_yticklabels()}
-    floor = labels["exactly 0"]
-    assert floor < 0.5 / 10.0
-    hollow = [
-        line
-        for line in axes.lines
-        if line.get_markerfacecolor() == "white" and len(line.get_xdata())
-    ]
-    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in hollow] == [([3], [floor])]
-    named = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert named == ["simulation noise", "A", "B"]
-    markers = {line.get_marker() for line in axes.lines} - {"None", "", " "}
-    assert len(markers) == 2
-
-
-def test_a_figure_without_zeros_has_no_such_line() -> None:
-    axes = convergence_figure({"A": [3.0, 2.0]}).axes[0]
-    assert "exactly 0" not in [tick.get_text() for tick in axes.get_yticklabels()]
-
-
-def test_the_figure_takes_one_number_of_states() -> None:
-    with pytest.raises(bw.ArgumentError, match="one number"):
-        figure_convergence.settings(Wanted(states=(1, 2)))
-    found = figure_convergence.settings(Wanted(states=(300,), quick=True, episodes=50))
-    assert (found.states, found.episodes, found.iterations) == (300, 50, 8)

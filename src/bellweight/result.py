@@ -14,7 +14,7 @@ from bellweight import files
 from bellweight.alp import Audit
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
-from bellweight.display import Column, Table
+from bellweight.display import Column, Table, facts_table, number_text
 from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
@@ -134,9 +134,7 @@ class Result(Faces):
 
     def table(self) -> Table:
         """Return what was found, how it ended and what to try next, one fact to a row."""
-        rows = tuple({"fact": name, "value": text} for name, text in facts(self))
-        columns = (Column("fact", "", right=False), Column("value", "", right=False))
-        return Table(headline(self), columns, rows)
+        return facts_table(headline(self), facts(self))
 
     def records(self) -> Table:
         """Return the history, one row for each iteration."""
@@ -248,9 +246,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     shown = terms[:6] + (["..."] if len(terms) > 6 else [])
     yield "value", "  ".join(shown)
     for number, phase in enumerate(result.phases, start=1):
-        width = "" if phase.half_width is None else f" +- {_number(phase.half_width)}"
+        width = "" if phase.half_width is None else f" +- {number_text(phase.half_width)}"
         ties = " (constant value: decided by ties)" if phase.is_constant else ""
-        yield f"phase {number}", f"cost {_number(phase.cost)}{width}{ties}"
+        yield f"phase {number}", f"cost {number_text(phase.cost)}{width}{ties}"
     for text in result.warnings:
         yield "warning", text
     yield "next", result.status.remedy or _advice(result)
@@ -260,10 +258,10 @@ def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.cost is None or result.lower_bound is None:
         return
     gap = max(0.0, result.cost - result.lower_bound)
-    low, high = _number(result.lower_bound), _number(result.cost)
+    low, high = number_text(result.lower_bound), number_text(result.cost)
     yield "cost", f"{high} (greedy policy, exact, over all time)"
     yield "optimum", f"between {low} and {high}"
-    yield "loss", f"at most {_number(gap)} ({_share(gap, result.cost)})"
+    yield "loss", f"at most {number_text(gap)} ({_share(gap, result.cost)})"
 
 
 def _proven_modulus(result: Result) -> str:
@@ -277,10 +275,6 @@ def _advice(result: Result) -> str:
     if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
 
 
 def _share(gap: float, cost: float) -> str:

@@ -4,11 +4,21 @@ Nothing here knows of models or results, so everything else may use it.
 """
 
 from bellweight.display.markup import to_frame, to_html, to_latex, to_markdown
-from bellweight.display.table import Column, Table, pair_text, to_csv, to_text
+from bellweight.display.table import (
+    Column,
+    Table,
+    facts_table,
+    number_text,
+    pair_text,
+    to_csv,
+    to_text,
+)
 
 __all__ = [
     "Column",
     "Table",
+    "facts_table",
+    "number_text",
     "pair_text",
     "to_csv",
     "to_frame",

@@ -11,7 +11,7 @@ import csv
 import io
 import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,18 @@ def pair_text(mean: float, half_width: float, sign: str = "") -> str:
     small = 0.0 < half_width < 0.01
     digits = min(15, 1 - math.floor(math.log10(half_width))) if small else 3
     return f"{mean:{sign},.{digits}f} +- {half_width:,.{digits}f}"
+
+
+def number_text(value: float) -> str:
+    """Return a cost as people read it."""
+    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
+
+
+def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
+    """Return names and texts as a table of two columns without headings."""
+    rows = tuple({"fact": name, "value": text} for name, text in facts)
+    columns = (Column("fact", "", right=False), Column("value", "", right=False))
+    return Table(title, columns, rows)
 
 
 def to_text(table: Table, width: int | None = None) -> str:

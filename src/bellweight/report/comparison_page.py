@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bellweight.display import Column, Table, pair_text
+from bellweight.display import Column, Table, facts_table, number_text, pair_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.gaps import gap_chart
 from bellweight.evaluate import Comparison
@@ -15,8 +15,6 @@ from bellweight.report.result_page import Subject
 from bellweight.report.sections import (
     Section,
     assemble,
-    facts_table,
-    number,
     origin,
     settings_facts,
 )
@@ -211,7 +209,7 @@ def _league(subjects: Mapping[str, Subject], optimum: float | None) -> Table:
         Column("iterations", "iterations"),
         Column("seconds", "seconds", lambda value: f"{value:.2f}"),
         Column("cost", "cost"),
-        Column("low", "lower bound", number),
+        Column("low", "lower bound", number_text),
         Column("most", "loss at most, %", lambda value: f"{value:.3g}"),
         Column("loss", "true loss, %", lambda value: f"{value:.2f}"),
     )

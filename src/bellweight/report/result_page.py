@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.certificate import Certificate
-from bellweight.display import Column, Table
+from bellweight.display import Column, Table, facts_table, number_text
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluate import Evaluation
 from bellweight.models import LinearModel
@@ -18,8 +18,6 @@ from bellweight.report.sections import (
     Section,
     assemble,
     cut,
-    facts_table,
-    number,
     origin,
     percent,
     settings_facts,
@@ -98,7 +96,7 @@ class Subject:
         if self.cost is None:
             return "not known"
         if not self.half_width:
-            return number(self.cost)
+            return number_text(self.cost)
         digits = min(12, max(0, 1 - math.floor(math.log10(self.half_width))))
         return f"{self.cost:,.{digits}f} ± {self.half_width:,.{digits}f}"
 
@@ -130,7 +128,7 @@ def _sentence(subject: Subject) -> str:
         return f"{found}; how far that is from the best possible policy is not proven."
     if subject.gap == 0.0:
         return f"{found}, and no policy is cheaper."
-    most = f"{number(subject.gap)} ({percent(subject.gap, cost)})"
+    most = f"{number_text(subject.gap)} ({percent(subject.gap, cost)})"
     return f"{found}, and no policy can be cheaper by more than {most}{subject.sure}."
 
 
@@ -144,7 +142,7 @@ def _cards(subject: Subject) -> Iterator[Card]:
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
     if low is not None:
-        yield Card(number(low), "no policy costs less: proven lower bound")
+        yield Card(number_text(low), "no policy costs less: proven lower bound")
     if cost and subject.gap is not None:
         share = percent(subject.gap, cost)
         yield Card(share, f"of the cost could be saved at most{subject.sure}")
@@ -223,8 +221,8 @@ def _phases(result: Result) -> tuple[Table, ...]:
     )
     columns = (
         Column("phase", "phase"),
-        Column("cost", "cost", number),
-        Column("half_width", "95 % half-width", number),
+        Column("cost", "cost", number_text),
+        Column("half_width", "95 % half-width", number_text),
         Column("ties", "policy", right=False),
     )
     return (Table("Phases of the cycle", columns, rows),) if rows else ()

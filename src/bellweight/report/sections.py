@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from bellweight.display import Column, Table, to_html
+from bellweight.display import Table, to_html
 from bellweight.display.charts import Chart, HeatMap, Picture
 from bellweight.display.interactive import figure, folded, numbers, scripts
 from bellweight.display.page import page
@@ -68,13 +68,6 @@ def assemble(
     return page(title, "".join(body) + numbers(pictures), scripts())
 
 
-def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
-    """Return names and texts as a table of two columns without headings."""
-    rows = tuple({"fact": name, "value": text} for name, text in facts)
-    columns = (Column("fact", "", right=False), Column("value", "", right=False))
-    return Table(title, columns, rows)
-
-
 def settings_facts(thing: Any) -> list[tuple[str, str]]:
     """Return the fields of a settings object as texts."""
     if not is_dataclass(thing):
@@ -96,11 +89,6 @@ def origin() -> list[tuple[str, str]]:
 def cut(text: str, most: int = _MOST_LETTERS) -> str:
     """Return a text of bearable length."""
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def number(value: float) -> str:
-    """Return a cost as people read it."""
-    return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:,.6g}"
 
 
 def percent(part: float, whole: float) -> str:

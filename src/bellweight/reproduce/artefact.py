@@ -58,6 +58,12 @@ class Settings:
         checks.count(self.seed, "seed", least=0)
 
 
+def exact_settings(name: str, wanted: Wanted) -> Settings:
+    """Return the settings of an artefact that is exact and quick anyway."""
+    wanted.only(name, "quick", "exact")
+    return Settings(None, wanted.seed, wanted.jobs)
+
+
 class Reproduction(Protocol):
     """A reproduced table or figure, finished or not; `settings` say how it was computed."""
 

@@ -16,7 +16,14 @@ from bellweight.display import Column, Table
 from bellweight.problems import QueueNetwork
 from bellweight.report.document import plain
 from bellweight.reproduce import paper, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import (
+    Reproduction,
+    Settings,
+    Tell,
+    Wanted,
+    exact_settings,
+    ignore,
+)
 from bellweight.reproduce.statements import statement_table
 from bellweight.reproduce.table2_runs import BASIS
 from bellweight.reproduce.times import Time
@@ -152,8 +159,7 @@ class NetworkFigure(Reproduction):
 
 def settings(wanted: Wanted) -> Settings:
     """Return the settings: there is nothing to choose."""
-    wanted.only("figure-network", "quick", "exact")
-    return Settings(None, wanted.seed, wanted.jobs)
+    return exact_settings("figure-network", wanted)
 
 
 def reproduce(

@@ -17,7 +17,14 @@ import numpy as np
 from bellweight.display import Column as Shown
 from bellweight.display import Table
 from bellweight.reproduce import verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import (
+    Reproduction,
+    Settings,
+    Tell,
+    Wanted,
+    exact_settings,
+    ignore,
+)
 from bellweight.reproduce.figure_queue import Column, columns_of
 from bellweight.reproduce.figure_queue_view import DRAWN
 from bellweight.reproduce.paper import OCCUPIED_FROM
@@ -122,8 +129,7 @@ class OccupancyFigure(Reproduction):
 
 def settings(wanted: Wanted) -> Settings:
     """Return the settings: everything is exact, and quick anyway."""
-    wanted.only("figure-occupancy", "quick", "exact")
-    return Settings(None, wanted.seed, wanted.jobs)
+    return exact_settings("figure-occupancy", wanted)
 
 
 def reproduce(

@@ -22,7 +22,14 @@ from bellweight.occupancy import exact_occupancy
 from bellweight.policy import checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.reproduce import figure_queue_view as view
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import (
+    Reproduction,
+    Settings,
+    Tell,
+    Wanted,
+    exact_settings,
+    ignore,
+)
 from bellweight.reproduce.queue_runs import OPTIMAL, TITLES, Found, policies
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
@@ -123,8 +130,7 @@ class QueueFigure(Reproduction):
 
 def settings(wanted: Wanted) -> Settings:
     """Return the settings: everything is exact, and quick anyway."""
-    wanted.only("figure-queue", "quick", "exact")
-    return Settings(None, wanted.seed, wanted.jobs)
+    return exact_settings("figure-queue", wanted)
 
 
 def reproduce(

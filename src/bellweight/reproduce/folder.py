@@ -36,9 +36,9 @@ def write(reproduction: Reproduction, folder: Path) -> tuple[Path, ...]:
     tables = reproduction.tables()
     text = "\n".join(to_text(table) for table in tables)
     others = (
-        write_text(stem.with_suffix(".csv"), to_csv(reproduction.rows())),
-        write_text(stem.with_suffix(".txt"), text),
-        write_text(stem.with_suffix(".tex"), _latex(reproduction, tables)),
+        files.write_text(stem.with_suffix(".csv"), to_csv(reproduction.rows())),
+        files.write_text(stem.with_suffix(".txt"), text),
+        files.write_text(stem.with_suffix(".tex"), _latex(reproduction, tables)),
         *_pictures(reproduction.figure(), stem),
     )
     # Last, as it says that the others are there.
@@ -117,11 +117,6 @@ def make(folder: Path) -> None:
             pass
     except OSError as problem:
         raise FileError(f"cannot write into the folder {folder}: {problem.strerror}") from None
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a text file whole or not at all."""
-    return _write(path, text.encode())
 
 
 @cache

@@ -52,8 +52,8 @@ def write_index(place: Path) -> Path:
     found = documents(place)
     timed = {name: _times(document) for name, document in found.items()}
     files.write_json(place / "timings.json", _timings(found))
-    folder.write_text(place / "verdicts.csv", to_csv(verdict_table(found)))
-    folder.write_text(place / "results.md", _markdown(found))
+    files.write_text(place / "verdicts.csv", to_csv(verdict_table(found)))
+    files.write_text(place / "results.md", _markdown(found))
     body = "\n".join(
         (
             '<div class="sheet">',
@@ -64,7 +64,7 @@ def write_index(place: Path) -> Path:
             "</section></div>",
         )
     )
-    return folder.write_text(place / "index.html", page(TITLE, body))
+    return files.write_text(place / "index.html", page(TITLE, body))
 
 
 def _markdown(found: Documents) -> str:
