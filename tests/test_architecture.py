@@ -47,6 +47,7 @@ ORDER = [
     "moduli",
     "bench",
     "selection",
+    "plan",
     "weights",
     "evaluate",
     "pieces",

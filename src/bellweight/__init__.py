@@ -36,6 +36,7 @@ from bellweight.models import (
     uniform,
 )
 from bellweight.occupancy import Simulation
+from bellweight.plan import Order, Plan
 from bellweight.policy import (
     DualPolicy,
     DualSoftmax,
@@ -107,9 +108,11 @@ __all__ = [
     "LinearModel",
     "Method",
     "ModelError",
+    "Order",
     "Phase",
     "PiaBounds",
     "PiecewiseLinear",
+    "Plan",
     "Policy",
     "PolicyError",
     "Polynomial",

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import zip_longest
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from bellweight.checks import FloatArray
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import announcing
 from bellweight.occupancy import Simulation
+from bellweight.plan import Order, Plan
 from bellweight.policy import Model
 from bellweight.pricing import LinearRows, PricedRows
 from bellweight.result import Phase, Result
@@ -34,12 +36,30 @@ __all__ = ["Phase", "Result", "Rows", "bench_of", "solve"]
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
+Found = TypeVar("Found")
+
+
+@overload
+def solve(
+    model: Model, basis: Basis, method: Method, *, rows: Rows | None = ...,
+    simulation: Simulation | None = ..., stop: Stop | None = ..., regularisation: float = ...,
+    seed: int = ..., jobs: int | None = ..., progress: bool | Watch = ...,
+    resume: Result | str | os.PathLike[str] | None = ...,
+) -> Result: ...  # fmt: skip
+
+
+@overload
+def solve(
+    model: Model, basis: Basis, method: Plan[Found], *, rows: Rows | None = ...,
+    simulation: Simulation | None = ..., stop: Stop | None = ..., regularisation: float = ...,
+    seed: int = ..., jobs: int | None = ..., progress: bool | Watch = ..., resume: None = ...,
+) -> Found: ...  # fmt: skip
 
 
 def solve(
     model: Model,
     basis: Basis,
-    method: Method,
+    method: Method | Plan[Any],
     *,
     rows: Rows | None = None,
     simulation: Simulation | None = None,
@@ -49,23 +69,33 @@ def solve(
     jobs: int | None = None,
     progress: bool | Watch = False,
     resume: Result | str | os.PathLike[str] | None = None,
-) -> Result:
-    """Choose weights, solve the program, and return a `Result`.
+) -> Any:
+    """Choose weights, solve the program, and return a `Result`; or carry out a plan.
 
     `resume` continues a result (or a saved one) of the same model, basis and method from its
     weights. `progress` is True for a line per iteration, or a function of each `Iteration`. An
     event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
     `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
     `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
-    more states, and rows may be violated by what the audit reports.
+    more states, and rows may be violated by what the audit reports. A plan, such as `Auto()`, makes
+    several solves with these arguments and returns what it says.
     """
-    if not isinstance(method, Method):
+    if not isinstance(method, Method | Plan):
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
     watch = _print_iteration if progress is True else (progress or None)
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
+    if isinstance(method, Plan):
+        if resume is not None:
+            raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
+        return method.run(
+            Order(
+                model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
+                regularisation=regularisation, seed=seed, jobs=jobs, progress=progress,
+            )
+        )  # fmt: skip
     with announcing(_say) if progress is True else nullcontext():
         bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
         earlier = _earlier(resume, model, method, bench)
