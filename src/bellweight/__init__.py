@@ -5,6 +5,7 @@ how far from optimal the policy can be. Discounted, infinite-horizon, costs mini
 """
 
 from bellweight import contraction, exact, problems, testing
+from bellweight.auto import Auto, Candidate
 from bellweight.basis import (
     Affine,
     Basis,
@@ -21,6 +22,7 @@ from bellweight.basis import (
 from bellweight.bench import Iterate
 from bellweight.certificate import Certificate, certify
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
+from bellweight.league import League
 from bellweight.models import (
     EventModel,
     Geometric,
@@ -49,7 +51,9 @@ from bellweight.policy import (
 )
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
+from bellweight.racing import Race, Standing, race
 from bellweight.report import report
+from bellweight.resampling import Resampled, Resampling
 from bellweight.rows import AllRows, SampledRows
 from bellweight.selection import Iteration, Method, Stop
 from bellweight.sensitivity import Sensitivity, Setting, sensitivity
@@ -79,10 +83,12 @@ __all__ = [
     "Affine",
     "AllRows",
     "ArgumentError",
+    "Auto",
     "Basis",
     "BasisError",
     "BellweightError",
     "BellweightWarning",
+    "Candidate",
     "Certificate",
     "Comparison",
     "Custom",
@@ -104,6 +110,7 @@ __all__ = [
     "Iterative",
     "Kernels",
     "Law",
+    "League",
     "LinearBuilder",
     "LinearModel",
     "Method",
@@ -119,7 +126,10 @@ __all__ = [
     "PricedRows",
     "Probe",
     "Product",
+    "Race",
     "Radial",
+    "Resampled",
+    "Resampling",
     "Result",
     "Rule",
     "Sampled",
@@ -130,6 +140,7 @@ __all__ = [
     "Simulation",
     "SolverError",
     "Stacked",
+    "Standing",
     "Status",
     "Stop",
     "Support",
@@ -148,6 +159,7 @@ __all__ = [
     "pia_bounds",
     "poisson",
     "problems",
+    "race",
     "report",
     "sample_states",
     "sensitivity",

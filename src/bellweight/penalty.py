@@ -21,6 +21,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from bellweight import tolerances
 from bellweight.alp import Audit, Solution, cost_unit, ray_text
@@ -95,6 +96,12 @@ class PenaltyProgram:
 
     def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> PenaltySolution:
         """Return the audited optimum for these moments (K,)."""
+        # Products this small are done before a second thread has woken, and on a busy machine
+        # threads that wait for each other take a hundred times as long.
+        with threadpool_limits(1):
+            return self._solved(moments, reference)
+
+    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:
         began = time.perf_counter()
         self.frame.check_reachable(moments)
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:

@@ -131,9 +131,13 @@ def select_weights(
     point: Point | None = None,
     history: tuple[Iteration, ...] = (),
     watch: Callable[[Iteration], None] | None = None,
+    visit: Callable[[Iterate], None] | None = None,
 ) -> Outcome:
-    """Run Algorithm 1; `point` and `history` are those of a run to go on with."""
-    run = _Run(bench, method, stop, list(history), watch)
+    """Run Algorithm 1; `point` and `history` are those of a run to go on with.
+
+    `watch` sees the record of each iteration, `visit` the iterate itself.
+    """
+    run = _Run(bench, method, stop, list(history), watch, visit)
     try:
         return run.until_stopped(point)
     except SolverError as problem:
@@ -154,6 +158,7 @@ class _Run:
         stop: Stop,
         history: list[Iteration],
         watch: Callable[[Iteration], None] | None,
+        visit: Callable[[Iterate], None] | None,
     ) -> None:
         self.bench = bench
         self.method = method
@@ -161,6 +166,7 @@ class _Run:
         self.history = history
         self.last: Iterate | None = None
         self._watch = watch
+        self._visit = visit
         self._began = time.perf_counter()
         self._before = len(history)
         self._trail: list[FloatArray] = []
@@ -213,6 +219,8 @@ class _Run:
         # Both before the caller's function runs, which may interrupt.
         self.history.append(record)
         self.last = iterate
+        if self._visit is not None:
+            self._visit(iterate)
         if self._watch is not None:
             self._watch(record)
         return iterate, occupied, record

@@ -110,7 +110,7 @@ def solve(
             watch=watch,
         )
         seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-        return _result(bench, method, outcome, limits, seed, seconds)
+        return result_of(bench, method, outcome, limits, seed, seconds)
 
 
 def _say(text: str) -> None:
@@ -205,9 +205,10 @@ def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
     return f"function {k} is {before} in resume, {now} in the basis"
 
 
-def _result(
+def result_of(
     bench: Bench, method: Method, outcome: Outcome, stop: Stop, seed: int, seconds: float
 ) -> Result:
+    """Return how a run of the weight loop ended, as a result."""
     iterate, model = outcome.iterate, bench.model
     coef = iterate.solution.coef
     notes = _notes(bench, iterate)

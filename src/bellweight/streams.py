@@ -24,6 +24,11 @@ _PRIME = np.uint64(0x100000001B3)
 _TO_UNIT = 1.0 / (1 << 53)
 
 
+def derived_seed(seed: int, *path: int) -> int:
+    """Return the seed of a branch: different paths from one seed lead to unrelated streams."""
+    return int(np.random.SeedSequence(seed, spawn_key=path).generate_state(1)[0])
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
     wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)

@@ -30,6 +30,7 @@ from bellweight.selection import Iteration, Method, Stop
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
 from bellweight.solve import Result, solve
 from bellweight.status import ArgumentError, BellweightWarning
+from bellweight.streams import derived_seed
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
 METHODS = tuple(TABLE2)
@@ -304,8 +305,7 @@ class Workshop:
 
     def _seed(self, sample: int, purpose: _Purpose) -> int:
         """Return a seed for one sample (0: for what samples share) and one purpose."""
-        sequence = np.random.SeedSequence(self.settings.seed, spawn_key=(sample, int(purpose)))
-        return int(sequence.generate_state(1)[0])
+        return derived_seed(self.settings.seed, sample, int(purpose))
 
 
 def _fingerprint(policy: Greedy | Rule) -> bytes:

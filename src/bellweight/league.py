@@ -1,0 +1,166 @@
+"""The league: what a portfolio of candidates led to, who won, and what the winner costs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bellweight import files
+from bellweight.display import Column, Table, number_text, pair_text, to_text
+from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.evaluate import Evaluation
+from bellweight.policy import Model, Policy
+from bellweight.racing import Race, Standing
+from bellweight.result import Result
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class League(Faces):
+    """The policy that won, its cost without selection bias, and how all candidates did.
+
+    `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
+    choice, or exact (`evaluation` None) on tabular models. `races` holds one race for each round of
+    constraint states, the last one decides. `result` is the solve behind the winner, None where a
+    policy was brought or an iterate on the way won. `failed` tells why candidates have no policy,
+    `notes` what else was left out.
+    """
+
+    winner: str
+    policy: Policy
+    cost: float
+    half_width: float
+    evaluation: Evaluation | None
+    races: tuple[Race, ...]
+    result: Result | None
+    failed: Mapping[str, str]
+    notes: tuple[str, ...]
+    seconds: float
+    model_name: str
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """Every policy with its last standing: those of the deciding race first."""
+        known: dict[str, Standing] = {}
+        for race in reversed(self.races):
+            for standing in race.standings:
+                known.setdefault(standing.name, standing)
+        return tuple(known.values())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the league to an `.npz` file, whole or not at all."""
+        files.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
+        """Read a league written by `save`; with `model`, its policy can act."""
+        found: Self = files.load(path, cls)
+        return found if model is None else replace(found, policy=found.policy.on(model))
+
+    def table(self) -> Table:
+        """Return one row for each policy: what it cost in its last race, and how it ended."""
+        rows = tuple(
+            self._row(standing, number, race)
+            for number, race in reversed(list(enumerate(self.races)))
+            for standing in race.standings
+            if self._last_race(standing.name) == number
+        )
+        return Table(f"League of policies for {self.model_name}", _COLUMNS, rows, self._remarks())
+
+    def pictures(self) -> Pictures:
+        """Return how far behind the winner the policies of the deciding race are."""
+        return {"league": self._chart}
+
+    def __str__(self) -> str:
+        told = self.table()
+        more = len(told.rows) - _SHOWN
+        if more > 0:
+            rest = f"{more} more policies are in league.table()."
+            told = replace(told, rows=told.rows[:_SHOWN], notes=(*told.notes, rest))
+        return to_text(told).rstrip()
+
+    def _last_race(self, name: str) -> int:
+        return max(n for n, race in enumerate(self.races) if name in _names(race))
+
+    def _row(self, standing: Standing, number: int, race: Race) -> dict[str, Any]:
+        won = number == len(self.races) - 1 and standing.name == self.winner
+        exact = standing.episodes == 0
+        ended = "dropped" if standing.dropped else "not told apart"
+        pair = standing.mean, standing.half_width
+        behind = standing.behind
+        return {
+            "policy": standing.name,
+            "race": number + 1,
+            "mean": standing.mean,
+            "half_width": standing.half_width,
+            "cost": number_text(standing.mean) if exact else pair_text(*pair),
+            "difference": behind.mean,
+            "difference_half_width": behind.half_width,
+            "behind": "" if won else f"{behind.mean:+.6g}" if exact else str(behind),
+            "episodes": standing.episodes,
+            "ended": "won" if won else "behind" if exact else ended,
+            "alike": ", ".join(standing.alike),
+        }
+
+    def _remarks(self) -> tuple[str, ...]:
+        deciding = self.races[-1]
+        if self.evaluation is None:
+            judged = f"{self.winner} costs {number_text(self.cost)}, exactly."
+        else:
+            judged = f"{self.winner} costs {self.evaluation} on fresh random numbers."
+        sure = (
+            f"The race of {deciding.episodes:,} episodes drops the best policy with a chance of at "
+            f"most {100.0 * (1.0 - deciding.confidence):.3g} %; its own costs favour the winner."
+        )
+        n_alike = sum(len(standing.alike) for standing in self.standings)
+        alike = [f"{n_alike} policies act like others and count once."] if n_alike else []
+        failed = [f"{name} has no policy: {why}" for name, why in self.failed.items()]
+        return (
+            f"Winner: {judged}",
+            *((sure,) if self.evaluation is not None else ()),
+            *alike,
+            *failed,
+            *self.notes,
+        )
+
+    def _chart(self) -> tuple[Picture, ...]:
+        standings = self.races[-1].standings[::-1]
+        places = np.arange(len(standings), dtype=np.float64)
+        means = np.array([s.behind.mean for s in standings])
+        widths = np.array([s.behind.half_width for s in standings])
+        zero = Line(self.winner, np.zeros(2), np.array([-0.5, len(standings) - 0.5]), "rule")
+        points = Line("behind the winner, with 95 % interval", means, places, "points", widths)
+        alt = " ".join(f"{s.name}: {s.behind} behind {self.winner}." for s in standings)
+        title = f"How far policies are behind {self.winner}"
+        return (
+            Chart(
+                "league", title, "expected discounted cost", "", (zero, points), alt,
+                y_names=tuple(s.name for s in standings),
+            ),
+        )  # fmt: skip
+
+
+def _names(race: Race) -> set[str]:
+    return {standing.name for standing in race.standings}
+
+
+_SHOWN = 12  # rows of the printed table
+
+_COLUMNS = (
+    Column("policy", "policy", right=False),
+    Column("race", "race"),
+    Column("mean", "", None),
+    Column("half_width", "", None),
+    Column("cost", "cost in the race"),
+    Column("difference", "", None),
+    Column("difference_half_width", "", None),
+    Column("behind", "behind the winner"),
+    Column("episodes", "episodes", "{:,}".format),
+    Column("ended", "ended", right=False),
+    Column("alike", "", None),
+)
