@@ -42,10 +42,11 @@ def policies() -> dict[str, bw.Policy]:
         "uniform": bw.Uniform(),
         "greedy": greedy(),
         "softmax": bw.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1),
+        "lent softmax": bw.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1, extend=3.5),
     }
 
 
-POLICIES = ["uniform", "greedy", "softmax"]
+POLICIES = ["uniform", "greedy", "softmax", "lent softmax"]
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])

@@ -104,6 +104,8 @@ def network_policies() -> dict[str, bw.Policy]:
         "cubic": bw.Greedy(bw.Polynomial(3), rng.normal(size=35)),
         "softmax of uniform": bw.DualSoftmax(support, bw.Uniform(), 0.5, 0.3),
         "softmax of greedy": bw.DualSoftmax(support, quadratic, 0.5, 0.3),
+        "softmax lent": bw.DualSoftmax(support, quadratic, 0.5, 0.3, extend=2.5),
+        "greedy that trusts its dual": replace(quadratic, trust_dual=True),
     }
 
 

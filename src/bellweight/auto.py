@@ -296,8 +296,8 @@ class _Season:
         self._races.append(
             race(
                 order.model, self._policies, budget, confidence=self.auto.confidence,
-                horizon=self._horizon, seed=derived_seed(order.seed, _RACE, self._round), jobs=order.jobs,
-                deadline=deadline, tell=self._say,
+                horizon=self._horizon, seed=derived_seed(order.seed, _RACE, self._round),
+                jobs=order.jobs, deadline=deadline, tell=self._say,
             )
         )  # fmt: skip
 

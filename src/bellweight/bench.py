@@ -22,7 +22,7 @@ from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulated_occupancy
 from bellweight.penalty import PenaltyProgram, PenaltySolution
-from bellweight.policy import Greedy, Model, Policy, Support
+from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support
 from bellweight.pricing import LinearRows
 from bellweight.rows import BellmanRows, EventRows, RowSource, TabularRows
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of
@@ -122,8 +122,8 @@ class Bench(ABC):
         """Return the expected discounted cost of a policy from the initial distribution."""
 
     @abstractmethod
-    def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
-        """Return the share of an occupancy in states with dual mass."""
+    def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
+        """Return the share of a policy's occupancy in states with dual mass, lent mass included."""
 
     @property
     def n_columns(self) -> int | None:
@@ -197,8 +197,10 @@ class TabularBench(Bench):
     def cost(self, policy: Policy) -> Cost:
         return Cost(float(self.model.initial @ exact.policy_value(self.model, policy)))
 
-    def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
+    def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         assert occupancy.weights is not None
+        if isinstance(policy, DualSoftmax):
+            dual = policy.reaching(self.model)
         return float(occupancy.weights[np.unique(dual.states)].sum())
 
 
@@ -253,7 +255,7 @@ class SimulatedBench(Bench):
         costs = episode_costs(rollout, 0, episodes, horizon, self.seed, self.jobs)
         return Cost(*mean_and_half_width(costs))
 
-    def dual_share(self, occupancy: Occupancy, dual: Support) -> float | None:
+    def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         return occupancy.dual_share
 
     @property

@@ -38,12 +38,13 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
     if isinstance(policy, Uniform):
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
+        dual = policy.reaching(model)
         return {
             "kind": "softmax",
             "target": describe_policy(model, policy.target),
-            "states": policy.dual.indices(model).tolist(),
-            "actions": policy.dual.actions.tolist(),
-            "values": policy.dual.values.tolist(),
+            "states": dual.indices(model).tolist(),
+            "actions": dual.actions.tolist(),
+            "values": dual.values.tolist(),
             "temperature": policy.temperature,
             "smoothing_mass": policy.smoothing_mass,
         }

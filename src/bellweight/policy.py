@@ -18,6 +18,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.spatial import KDTree
 
 from bellweight import checks, files, tolerances
 from bellweight.acting import (
@@ -33,9 +35,11 @@ from bellweight.checks import FloatArray, IntArray
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import naming
 from bellweight.programs import (
+    SAME_MASS,
     Program,
     dual_table,
     greedy_program,
+    known_program,
     rule_program,
     softmax_program,
     state_table,
@@ -45,8 +49,6 @@ from bellweight.rows import TabularRows
 from bellweight.status import PolicyError
 
 Model = TabularModel | EventModel | LinearModel
-
-_SAME_MASS = 1e-9  # dual masses closer than this, relative to the larger one, are the same
 
 
 @files.storable
@@ -164,9 +166,7 @@ class Policy(ABC):
         vector = model.check_states(state, "state")[0]
         program = self._program
         loops = program.source.load()
-        slots, states, _ = program.dual
-        in_dual = len(states) > 0 and loops.find(vector, slots, states) >= 0
-        random = in_dual or (program.kind == loops.UNIFORM and model.n_actions > 1)
+        random = program.draws_in(vector) or (program.kind == loops.UNIFORM and model.n_actions > 1)
         if random and rng is None:
             raise PolicyError(
                 f"{type(self).__name__} chooses at random in state {vector.tolist()}: pass a numpy "
@@ -299,6 +299,9 @@ class Greedy(Policy):
 
     `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
     `actions` (S,) is the finished table, kept so that a loaded policy can act without its model.
+    With `trust_dual` the search is skipped in states with dual mass, where the action of most mass
+    is greedy already: by complementary slackness, and in a regularised program because its row is
+    the most violated one. The dual must be that of the coefficients, as in a result.
     """
 
     basis: Basis
@@ -307,21 +310,28 @@ class Greedy(Policy):
     actions: IntArray | None = None
     model_digest: str | None = None
     preference: FloatArray | None = None
+    trust_dual: bool = False
 
     @classmethod
     def from_values(
-        cls, rows: TabularRows, coef: FloatArray, dual: Support | None = None
+        cls,
+        rows: TabularRows,
+        coef: FloatArray,
+        dual: Support | None = None,
+        *,
+        trust_dual: bool = False,
     ) -> Greedy:
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        actions = greedy_actions(model, rows.values(coef), mass)
+        actions = greedy_actions(model, rows.values(coef), mass, trust_dual=trust_dual)
         return cls(
             basis=rows.basis,
             coef=coef,
             dual=dual,
             actions=actions,
             model_digest=model.digest,
+            trust_dual=trust_dual,
             model=model,
         )
 
@@ -329,13 +339,21 @@ class Greedy(Policy):
         if not isinstance(model, TabularModel):
             return replace(self, model=model)
         rows = TabularRows(model, self.basis)
-        return Greedy.from_values(rows, self.coef, self.dual)
+        return Greedy.from_values(rows, self.coef, self.dual, trust_dual=self.trust_dual)
 
     def program(self, model: EventModel) -> Program:
-        table = None if self.dual is None else state_table(model, *self.dual.by_state(model))
-        return greedy_program(model, self.basis, self.coef, table)
+        if self.dual is None:
+            return greedy_program(model, self.basis, self.coef)
+        states, duals = self.dual.by_state(model)
+        searched = greedy_program(model, self.basis, self.coef, state_table(model, states, duals))
+        return known_program(searched, model, states, duals) if self.trust_dual else searched
 
     def chooser(self, model: LinearModel) -> Chooser:
+        if self.trust_dual:
+            raise PolicyError(
+                "trust_dual does not go with a linear model, whose ties are decided by preference: "
+                "leave it out"
+            )
         if len(self.coef) != model.dimension + 1:
             raise PolicyError(
                 f"{len(self.coef)} coefficients for a linear model of {model.dimension} state "
@@ -376,19 +394,41 @@ class DualSoftmax(Policy):
     """The target-guided softmax of the dual (eq. target_guided_softmax_policy).
 
     With m the dual mass of a state, the policy is the softmax of the state's duals at `temperature`
-    with share m / (m + smoothing_mass), and the target with the rest.
+    with share m / (m + smoothing_mass), and the target with the rest. With `extend`, a radius, each
+    state lends the share 1 - distance / radius of its dual to the states nearer than that (in the
+    1-norm of state vectors), so that the dual speaks in states that no row stands for.
     """
 
     dual: Support
     target: Policy
     temperature: float
     smoothing_mass: float
+    extend: float | None = None
+
+    def reaching(self, model: TabularModel) -> Support:
+        """Return the dual as the policy uses it: with what states lend each other."""
+        if self.extend is None:
+            return self.dual
+        giver, states = self.dual.indices(model), np.asarray(model.states, dtype=np.float64)
+        givers, place = np.unique(giver, return_inverse=True)
+        trees = KDTree(states), KDTree(states[givers])
+        near = trees[0].query_ball_tree(trees[1], self.extend, p=1.0)
+        state = np.repeat(np.arange(model.n_states), [len(found) for found in near])
+        other = np.concatenate([np.array(found, dtype=np.int64) for found in near])
+        share = 1.0 - np.abs(states[state] - states[givers[other]]).sum(axis=1) / self.extend
+        lends = sparse.csr_array((share, (state, other)), (model.n_states, len(givers)))
+        shape = len(givers), model.n_actions
+        own = sparse.csr_array((self.dual.values, (place, self.dual.actions)), shape)
+        mass = (lends @ own)[model.pair_state, model.pair_action]
+        used = np.flatnonzero(np.asarray(mass) > 0.0)
+        return Support(model.pair_state[used], model.pair_action[used], np.asarray(mass)[used])
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         target = self.target.probabilities(model)
-        dual = self.dual.over_pairs(model)
+        reaching = self.reaching(model)
+        dual = reaching.over_pairs(model)
         # Only states with dual mass differ from the target.
-        touched = np.isin(model.pair_state, self.dual.indices(model))
+        touched = np.isin(model.pair_state, reaching.indices(model))
         state = model.pair_state[touched]
         part = dual[touched]
         highest = np.full(model.n_states, -np.inf)
@@ -404,10 +444,20 @@ class DualSoftmax(Policy):
 
     def program(self, model: EventModel) -> Program:
         states, duals = self.dual.by_state(model)
-        target = self.target.program(model)
-        return softmax_program(target, model, states, duals, self.temperature, self.smoothing_mass)
+        follow = self.target
+        if isinstance(follow, Greedy) and follow.trust_dual:
+            # The loops look up one dual only, and searching finds the same actions.
+            follow = replace(follow, trust_dual=False)
+        target = follow.program(model)
+        settings = self.temperature, self.smoothing_mass, self.extend
+        return softmax_program(target, model, states, duals, *settings)
 
     def chooser(self, model: LinearModel) -> Chooser:
+        if self.extend is not None:
+            raise PolicyError(
+                "extend does not go with a linear model, whose actions depend on the state: leave "
+                "it out"
+            )
         target = self.target.chooser(model)
         if len(self.dual.values) == 0:
             return target
@@ -416,30 +466,55 @@ class DualSoftmax(Policy):
 
 
 def greedy_actions(
-    model: TabularModel, values: FloatArray, dual: FloatArray | None = None
+    model: TabularModel,
+    values: FloatArray,
+    dual: FloatArray | None = None,
+    *,
+    trust_dual: bool = False,
 ) -> IntArray:
-    """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action."""
-    quality = model.cost + model.discount * (model.transition @ values)
-    best = np.minimum.reduceat(quality, model.pair_start[:-1])
-    tied = quality <= best[model.pair_state] + tie_margin(model, values)
-    mass = np.where(tied, 0.0 if dual is None else dual, -1.0)
+    """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action.
+
+    With `trust_dual` states with dual mass take the action of most mass, unsearched.
+    """
+    mass = np.zeros(model.n_pairs) if dual is None else dual
+    if trust_dual:
+        tied = mass > 0.0
+        unknown = np.flatnonzero(by_state(model, mass)[model.pair_state] <= 0.0)
+        tied[unknown] = _tied(model, values, unknown)
+    else:
+        tied = _tied(model, values, slice(None))
+    mass = np.where(tied, mass, -1.0)
     top = np.maximum.reduceat(mass, model.pair_start[:-1])[model.pair_state]
     # Equal masses differ by rounding; among them the lowest action is taken.
-    chosen = np.flatnonzero(tied & (mass >= top * (1.0 - _SAME_MASS)))
+    chosen = np.flatnonzero(tied & (mass >= top * (1.0 - SAME_MASS)))
     first = np.searchsorted(model.pair_state[chosen], np.arange(model.n_states))
     return model.pair_action[chosen[first]]
 
 
-def tie_margin(model: TabularModel, values: FloatArray) -> FloatArray:
-    """Return how much (N,) a pair's cost plus discounted next value may exceed another's in a tie.
+def _tied(model: TabularModel, values: FloatArray, pairs: IntArray | slice) -> Any:
+    """Return which pairs, of all pairs of some states, are greedy within the margin of a tie."""
+    quality = model.cost[pairs] + model.discount * (model.transition[pairs] @ values)
+    starts = np.flatnonzero(np.diff(model.pair_state[pairs], prepend=-1))
+    if len(starts) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    best = np.minimum.reduceat(quality, starts)
+    counts = np.diff(np.append(starts, len(quality)))
+    return quality <= np.repeat(best, counts) + tie_margin(model, values, pairs)
+
+
+def tie_margin(
+    model: TabularModel, values: FloatArray, pairs: IntArray | slice = slice(None)
+) -> FloatArray:
+    """Return how much (n,) a pair's cost plus discounted next value may exceed another's in a tie.
 
     The margin is relative to the terms of the sum, not to the sum, which may cancel to zero; the
     second part is what rounding leaves of values that are zero themselves. It looks at the costs of
     the state and of where the pair leads, so a huge cost elsewhere does not make ties here.
     """
-    terms = np.abs(model.cost) + model.discount * (model.transition @ np.abs(values))
+    following = model.transition[pairs]
+    terms = np.abs(model.cost[pairs]) + model.discount * (following @ np.abs(values))
     largest = np.maximum.reduceat(np.abs(model.cost), model.pair_start[:-1])
-    nearby = largest[model.pair_state] + model.transition @ largest
+    nearby = largest[model.pair_state[pairs]] + following @ largest
     rounding = np.finfo(float).eps * nearby / (1.0 - model.discount)
     return np.asarray(tolerances.TIE * terms + rounding)
 

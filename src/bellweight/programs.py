@@ -17,6 +17,9 @@ from bellweight.models import EventModel
 from bellweight.models.compile import Source
 from bellweight.status import PolicyError
 
+SAME_MASS = 1e-9
+"""Dual masses closer than this, relative to the larger one, are the same."""
+
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -34,6 +37,16 @@ class Program:
         """Whether the policy looks up states with dual mass, and visits to them are counted."""
         return len(self.dual[1]) > 0
 
+    def draws_in(self, state: IntArray) -> bool:
+        """Return whether the dual makes the policy's action in a state a random one."""
+        slots, states, numbers, reach = self.dual
+        if not self.knows_dual:
+            return False
+        if reach[0] > 0.0:
+            return bool(np.abs(states - state).sum(axis=1).min() < reach[0])
+        row = self.source.load().find(state, slots, states)
+        return row >= 0 and bool(((numbers[row] > 0.0) & (numbers[row] < 1.0)).any())
+
     def arguments(self) -> tuple[Any, ...]:
         """Return the tuple that the loops unpack."""
         return self.kind, self.value, self.ties, self.dual, self.parameters
@@ -42,8 +55,8 @@ class Program:
 def uniform_program(model: EventModel) -> Program:
     """Every admissible action with the same probability."""
     empty = state_table(model, np.zeros((0, model.dimension), dtype=np.int64), np.zeros((0, 1)))
-    kind = model.kernels.UNIFORM
-    return Program(model.source, kind, _no_value(model), empty, empty, np.zeros(1))
+    kind, dual = model.kernels.UNIFORM, (*empty, np.zeros(3))
+    return Program(model.source, kind, _no_value(model), empty, dual, np.zeros(1))
 
 
 def rule_program(model: EventModel, rule: Callable[..., int], parameters: FloatArray) -> Program:
@@ -62,6 +75,16 @@ def greedy_program(
     return replace(base, kind=model.kernels.GREEDY, value=value, ties=ties or base.ties)
 
 
+def known_program(
+    searched: Program, model: EventModel, states: IntArray, duals: FloatArray
+) -> Program:
+    """A greedy policy that looks up its action in `states` (m, d), that of most dual (m, A)."""
+    top = duals >= duals.max(axis=1, keepdims=True) * (1.0 - SAME_MASS)
+    sums = (np.arange(model.n_actions) >= np.argmax(top, axis=1)[:, None]).astype(np.float64)
+    numbers = np.column_stack([sums, np.ones(len(states))])
+    return replace(searched, dual=(*state_table(model, states, numbers), np.zeros(3)))
+
+
 def softmax_program(
     target: Program,
     model: EventModel,
@@ -69,16 +92,21 @@ def softmax_program(
     duals: FloatArray,
     temperature: float,
     smoothing_mass: float,
+    extend: float | None = None,
 ) -> Program:
     """A target policy, replaced by the dual's softmax with its share in states with dual mass.
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
+    With `extend`, states share their dual with those within this radius.
     """
     if len(target.dual[1]):
         raise PolicyError(
             "the target of a DualSoftmax is a DualSoftmax itself, which the compiled loops cannot "
             "nest: use its target, or a Greedy policy"
         )
+    if extend is not None:
+        reach = np.array([extend, temperature, smoothing_mass])
+        return replace(target, dual=(*state_table(model, states, duals), reach))
     exponents = np.where(
         model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
     )
@@ -89,7 +117,7 @@ def softmax_program(
     sums[np.arange(model.n_actions)[None, :] >= last[:, None]] = 1.0
     mass = duals.sum(axis=1)
     numbers = np.column_stack([sums, mass / (mass + smoothing_mass)])
-    return replace(target, dual=state_table(model, states, numbers))
+    return replace(target, dual=(*state_table(model, states, numbers), np.zeros(3)))
 
 
 def dual_table(states: IntArray, actions: IntArray, values: FloatArray, n_actions: int) -> Any:

@@ -196,7 +196,9 @@ class _Run:
         before = self.last.moments if self.last is not None else None
         one_norm = None if gap is None else float(gap.sum())
         solution = iterate.solution
-        share = None if occupancy is None else self.bench.dual_share(occupancy, iterate.dual)
+        share = None
+        if occupancy is not None and policy is not None:
+            share = self.bench.dual_share(occupancy, iterate.dual, policy)
         record = Iteration(
             iteration=len(self.history),
             objective=solution.objective,

@@ -103,6 +103,12 @@ class DIA(Iterative):
     `temperature` are the paper's epsilon and tau. `lipschitz`, an upper bound on the Lipschitz
     constant of the dual, and `discount` declare the model that the settings were chosen for: when
     they satisfy eq. epsilon_tau_conditions, convergence is proven and the mode is `certified`.
+
+    `extend`, a radius, lets every state lend the share 1 - distance / radius of its dual to states
+    nearer than that. The shares do not depend on the dual and are at most one, hence the policy of
+    a state still changes by at most the lemma's constant times the change of the dual, now of the
+    dual within the radius: what is proven of convergence stays proven. Complementary slackness does
+    not extend, so actions that nearby states lend need not be greedy: `certify` tells by how much.
     """
 
     target: Policy | Method = field(default_factory=Uniform)
@@ -110,6 +116,7 @@ class DIA(Iterative):
     smoothing_mass: float = 0.1
     lipschitz: float | None = None
     discount: float | None = None
+    extend: float | None = None
 
     @classmethod
     def certified(
@@ -153,6 +160,8 @@ class DIA(Iterative):
         super().__post_init__()
         checks.positive(self.temperature, "temperature")
         checks.positive(self.smoothing_mass, "smoothing_mass")
+        if self.extend is not None:
+            checks.positive(self.extend, "extend")
         if (self.lipschitz is None) != (self.discount is None):
             raise ArgumentError("give DIA both lipschitz and discount, or neither")
         if self.lipschitz is not None:
@@ -191,7 +200,8 @@ class DIA(Iterative):
 
     def generate(self, iterate: Iterate) -> Policy:
         assert isinstance(self.target, Policy)
-        return DualSoftmax(iterate.dual, self.target, self.temperature, self.smoothing_mass)
+        settings = self.temperature, self.smoothing_mass, self.extend
+        return DualSoftmax(iterate.dual, self.target, *settings)
 
     def _check_certified(self, bench: Bench) -> None:
         """Refuse a model that the certified settings do not belong to."""

@@ -5,7 +5,9 @@ ones. A value function is passed as `value = (prefix, letter, coef, constant, li
 is_quadratic, curve)`: monomial k is monomial prefix[k] times coordinate letter[k], and up to degree
 two the same function is constant + linear' x + x' quadratic x, for which differences are cheap;
 curve[e] is jump' quadratic jump of event e. A table of states is passed as `(slots, states,
-numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A).
+numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A). A dual that
+nearby states share comes with `reach` = (radius, temperature, smoothing mass), and its numbers are
+the dual itself; with radius 0 they are what `choose` says.
 
 When the chances of events do not depend on the state (`IS_TABLE`) and moves not on the action,
 greedy actions look only at the events whose chance depends on the action. When, besides, the
@@ -399,17 +401,72 @@ def uniform_action(state, u):
     return -NO_ACTION
 
 
+@compiled
+def lent_mass(state, dual_states, duals, radius, mass):
+    """Write the dual (A,) that states within the radius lend to a state; return its total.
+
+    A state lends the share 1 - distance / radius of its dual, distances in the 1-norm.
+    """
+    for action in range(N_ACTIONS):
+        mass[action] = 0.0
+    for row in range(len(dual_states)):
+        distance = 0
+        for i in range(DIMENSION):
+            distance += abs(dual_states[row, i] - state[i])
+            if distance >= radius:
+                break
+        if distance < radius:
+            share = 1.0 - distance / radius
+            for action in range(N_ACTIONS):
+                mass[action] += share * duals[row, action]
+    total = 0.0
+    for action in range(N_ACTIONS):
+        if not user_admissible(state, action):
+            mass[action] = -np.inf
+        else:
+            total += mass[action]
+    return total
+
+
+@compiled
+def softmax_draw(mass, temperature, u):
+    """Return an action drawn from the softmax of its mass (A,); minus infinity is no action."""
+    highest = -np.inf
+    for action in range(N_ACTIONS):
+        highest = max(highest, mass[action])
+    total = 0.0
+    for action in range(N_ACTIONS):
+        total += np.exp((mass[action] - highest) / temperature)
+    left, last = u * total, 0
+    for action in range(N_ACTIONS):
+        weight = np.exp((mass[action] - highest) / temperature)
+        if weight > 0.0:
+            last = action
+            left -= weight
+            if left < 0.0:
+                break
+    return last
+
+
 @inlined
 def choose(
     state, u, discount, kind, parameters, prefix, letter, coef, constant, linear, quadratic,
     is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states, dual_numbers,
-    slope, phi, successor, change, quality,
+    reach, slope, phi, successor, change, quality,
 ):  # fmt: skip
     """Return the policy's action, or minus a fault, and whether the state has dual mass."""
     row = -1
-    if len(dual_states) > 0:
+    if reach[0] > 0.0:
+        total = lent_mass(state, dual_states, dual_numbers, reach[0], quality)
+        if total > 0.0:
+            share = total / (total + reach[2])
+            if u < share:
+                return softmax_draw(quality, reach[1], u / share), True
+            u = (u - share) / (1.0 - share)
+            row = 0
+    elif len(dual_states) > 0:
         row = find(state, dual_slots, dual_states)
-    if row >= 0:
+    if row >= 0 and reach[0] == 0.0:
         # The last column is the share of the dual; the others are the softmax's running sums.
         share = dual_numbers[row, N_ACTIONS]
         if u < share:
@@ -515,7 +572,7 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
     kind, value, ties, dual, parameters = policy
     prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
     tie_slots, tie_states, tie_mass = ties
-    dual_slots, dual_states, dual_numbers = dual
+    dual_slots, dual_states, dual_numbers, reach = dual
     is_random = kind == UNIFORM or len(dual_states) > 0
     basis_prefix, basis_letter = basis
     n_basis = sums.shape[1]
@@ -545,7 +602,7 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
             action, in_dual = choose(
                 state, u_action, discount, kind, parameters, prefix, letter, coef, constant, linear,
                 quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots,
-                dual_states, dual_numbers, slope, phi, successor, change, quality,
+                dual_states, dual_numbers, reach, slope, phi, successor, change, quality,
             )  # fmt: skip
             if action < 0:
                 fault = -action
@@ -572,7 +629,7 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
     kind, value, ties, dual, parameters = policy
     prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
     tie_slots, tie_states, tie_mass = ties
-    dual_slots, dual_states, dual_numbers = dual
+    dual_slots, dual_states, dual_numbers, reach = dual
     is_random = kind == UNIFORM or len(dual_states) > 0
     state = fault_state
     successor = np.zeros(DIMENSION, dtype=np.int64)
@@ -595,7 +652,7 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
             action, _ = choose(
                 state, u_action, discount, kind, parameters, prefix, letter, coef, constant, linear,
                 quadratic, is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots,
-                dual_states, dual_numbers, slope, phi, successor, change, quality,
+                dual_states, dual_numbers, reach, slope, phi, successor, change, quality,
             )  # fmt: skip
             fault = -action
             if action >= 0:
@@ -613,7 +670,7 @@ def act(state, u, discount, policy):
     kind, value, ties, dual, parameters = policy
     prefix, letter, coef, constant, linear, quadratic, is_quadratic, curve = value
     tie_slots, tie_states, tie_mass = ties
-    dual_slots, dual_states, dual_numbers = dual
+    dual_slots, dual_states, dual_numbers, reach = dual
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
@@ -622,7 +679,7 @@ def act(state, u, discount, policy):
     action, _ = choose(
         state, u, discount, kind, parameters, prefix, letter, coef, constant, linear, quadratic,
         is_quadratic, curve, tie_slots, tie_states, tie_mass, dual_slots, dual_states,
-        dual_numbers, slope, phi, successor, change, quality,
+        dual_numbers, reach, slope, phi, successor, change, quality,
     )  # fmt: skip
     if action < 0:
         return blame(-action, -1, state, parameters)
