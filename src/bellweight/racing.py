@@ -107,7 +107,8 @@ def race(
             f"expected at least {FIRST_LOOK * len(policies):,}"
         )
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
-    track = _Track(model, policies, steps, seed, jobs)
+    rollouts = {name: rollout_of(model, policy) for name, policy in policies.items()}
+    track = Track(rollouts, steps, seed, jobs)
     return track.run(n, sure, deadline, tell or (lambda _: None))
 
 
@@ -130,22 +131,21 @@ def _ranked(model: TabularModel, policies: Mapping[str, Policy], confidence: flo
     return Race(tuple(standings), confidence, 0, 0)
 
 
-class _Track:
+class Track:
     """The state of a race by simulation."""
 
     def __init__(
-        self, model: Model, policies: Mapping[str, Policy], steps: int, seed: int, jobs: int | None
+        self, rollouts: Mapping[str, Rollout], steps: int, seed: int, jobs: int | None = None
     ) -> None:
-        self._rollouts: dict[str, Rollout] = {
-            name: rollout_of(model, policy) for name, policy in policies.items()
-        }
+        self._rollouts = dict(rollouts)
         self._steps, self._seed, self._jobs = steps, seed, jobs
-        self._costs: dict[str, FloatArray] = {name: np.zeros(0) for name in policies}
+        self._costs: dict[str, FloatArray] = {name: np.zeros(0) for name in rollouts}
         self._alike: dict[str, list[str]] = {}
-        self._running = list(policies)
+        self._running = list(rollouts)
         self._spent = 0
 
     def run(self, budget: int, confidence: float, deadline: float | None, tell: Tell) -> Race:
+        """Race until one is left, or episodes or time are used up."""
         planned = _most_looks(budget)
         tests = planned * max(1, len(self._running) - 1)
         level = 1.0 - (1.0 - confidence) / tests
