@@ -67,6 +67,7 @@ from bellweight.status import (
     Status,
     WorkerError,
 )
+from bellweight.steps import Adaptive, Anderson, Steps
 from bellweight.theory import PiaBounds, pia_bounds
 from bellweight.verification import Verification, verify
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iterative
@@ -76,8 +77,10 @@ __version__ = "0.1.0"
 __all__ = [
     "DIA",
     "PIA",
+    "Adaptive",
     "Affine",
     "AllRows",
+    "Anderson",
     "ArgumentError",
     "Basis",
     "BasisError",
@@ -131,6 +134,7 @@ __all__ = [
     "SolverError",
     "Stacked",
     "Status",
+    "Steps",
     "Stop",
     "Support",
     "Table",
