@@ -217,6 +217,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         # The median: the last ratios of a converged run are those of rounding errors.
         seen = f"observed {float(np.median(ratios)):.2g} per iteration"
         yield "contraction", f"{seen}{_proven_modulus(result)}"
+    if last.smoothing_mass is not None:
+        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted: the weights belong to it"
     if last.noise_ratio is not None:
         yield "noise", f"moments within {last.noise_ratio:.2g} standard errors"
     if last.dual_share is not None:
