@@ -333,6 +333,14 @@ def test_smoothing_is_adapted_and_recorded(swinging: bw.TabularModel) -> None:
     assert bw.certify(swinging, found).mismatch == pytest.approx(0.0, abs=1e-7)
 
 
+def test_nothing_is_called_a_cycle_while_the_smoothing_changes(swinging: bw.TabularModel) -> None:
+    # So little smoothing that more of it makes no difference for a while.
+    sharp: dict[str, Any] = {"temperature": 1e-5, "smoothing_mass": 1e-5}
+    method = bw.DIA(**sharp, step_size=bw.Adaptive(smoothing=True))
+    found = bw.solve(swinging, bw.Polynomial(1), method, stop=bw.Stop(max_iterations=200))
+    assert found.status is bw.Status.CONVERGED
+
+
 def test_rules_are_not_certified() -> None:
     declared: dict[str, Any] = {"lipschitz": 1e-9, "discount": 0.9}
     assert bw.DIA(**declared).mode == "certified"

@@ -240,6 +240,9 @@ class _Run:
             smoothing_mass=mass,
             accelerated=None if leaving is None else leaving.accelerated,
         )
+        if self.history and self.history[-1].smoothing_mass != mass:
+            # Another smoothing is another map: what repeats under one is no cycle of the other.
+            self._trail.clear()
         # Both before the caller's function runs, which may interrupt.
         self.history.append(record)
         self.last = iterate

@@ -27,6 +27,7 @@ from bellweight.bench import Point
 from bellweight.checks import FloatArray
 from bellweight.status import ArgumentError
 
+_HELPED = 0.9  # what is left of a residual, at most, when a smaller step has helped
 _DEPENDENT = 1e-10  # part of the largest singular value below which directions are left out
 
 
@@ -89,7 +90,7 @@ class Adaptive(Steps):
     multiplied by `grow`, up to 1. Between them it stays.
 
     With `smoothing`, DIA's policy is adapted too. What a contraction needs is that the dual has
-    less say, hence *more* smoothing: when an oscillation finds the residual no smaller than the
+    less say, hence *more* smoothing: when an oscillation finds the residual hardly smaller than the
     oscillation before it did, a smaller step has not helped, and smoothing mass and temperature are
     divided by `shrink`, to at most 1 / `least` times what they were. Agreement brings them back by
     `grow`, but not to where they failed, so that they come to rest. The weights found belong to the
@@ -151,7 +152,7 @@ class _AdaptiveStepper(Stepper):
         size, size_before = float(np.linalg.norm(residual)), float(np.linalg.norm(before))
         if size > size_before or (turn < 0.0 and size > self._turns_well * size_before):
             self._step_size = max(rule.least, rule.shrink * self._step_size)
-            if size >= self._size_at_oscillation:
+            if size > _HELPED * self._size_at_oscillation:
                 self._smooth_more()
             self._size_at_oscillation = size
         elif turn > 0.0 and size < size_before:
@@ -166,7 +167,6 @@ class _AdaptiveStepper(Stepper):
         self.smoothing_mass = min(self._most_mass, failed / self._rule.shrink)
         # Half way back, on a log scale: a mass that failed is not tried again.
         self._least_mass = float(np.sqrt(failed * self.smoothing_mass))
-        self._size_at_oscillation = np.inf
 
 
 @files.storable
