@@ -46,6 +46,7 @@ ORDER = [
     "exact",
     "moduli",
     "bench",
+    "steps",
     "selection",
     "plan",
     "weights",

@@ -71,6 +71,7 @@ from bellweight.status import (
     Status,
     WorkerError,
 )
+from bellweight.steps import Adaptive, Anderson, Steps
 from bellweight.theory import PiaBounds, pia_bounds
 from bellweight.verification import Verification, verify
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iterative
@@ -80,8 +81,10 @@ __version__ = "0.1.0"
 __all__ = [
     "DIA",
     "PIA",
+    "Adaptive",
     "Affine",
     "AllRows",
+    "Anderson",
     "ArgumentError",
     "Auto",
     "Basis",
@@ -142,6 +145,7 @@ __all__ = [
     "Stacked",
     "Standing",
     "Status",
+    "Steps",
     "Stop",
     "Support",
     "Table",

@@ -279,7 +279,8 @@ def generating_policy(rows: TabularRows, result: Result) -> Policy:
         )
     bench = TabularBench(rows, result.regularisation)
     iterate = bench.iterate(Point(result.moments, result.weights))
-    generated = result.method.prepare(bench).generate(iterate)
+    method, mass = result.method.prepare(bench), result.reported.smoothing_mass
+    generated = (method if mass is None else method.smoothed(mass)).generate(iterate)
     return result.policy if generated is None else generated
 
 

@@ -69,7 +69,8 @@ class Result(Faces):
     states cannot be enumerated: use `bellweight.evaluate` there. `support` lists where the dual has
     mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error` (K,) are
     the standard errors of simulated moments. `regularisation` is that of the program; a lower bound
-    has been repaired for the violation that it allows.
+    has been repaired for the violation that it allows. `average` is the reported iterate of a cycle
+    where that is the average of its `phases`, else None.
     """
 
     status: Status
@@ -98,6 +99,7 @@ class Result(Faces):
     model_size: str
     model_digest: str
     regularisation: float = 0.0
+    average: Phase | None = None
 
     @property
     def method_name(self) -> str:
@@ -215,6 +217,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         # The median: the last ratios of a converged run are those of rounding errors.
         seen = f"observed {float(np.median(ratios)):.2g} per iteration"
         yield "contraction", f"{seen}{_proven_modulus(result)}"
+    if last.smoothing_mass is not None:
+        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted: the weights belong to it"
     if last.noise_ratio is not None:
         yield "noise", f"moments within {last.noise_ratio:.2g} standard errors"
     if last.dual_share is not None:
@@ -246,12 +250,23 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     shown = terms[:6] + (["..."] if len(terms) > 6 else [])
     yield "value", "  ".join(shown)
     for number, phase in enumerate(result.phases, start=1):
-        width = "" if phase.half_width is None else f" +- {number_text(phase.half_width)}"
-        ties = " (constant value: decided by ties)" if phase.is_constant else ""
-        yield f"phase {number}", f"cost {number_text(phase.cost)}{width}{ties}"
+        yield f"phase {number}", _phase_text(phase)
+    if result.average is not None:
+        yield "average", f"{_phase_text(result.average)}; this is the result"
+        yield (
+            "residual",
+            f"{last.sup_norm:.3g} (sup norm), {last.one_norm:.3g} (1-norm) between weights and "
+            "occupancy at the average",
+        )
     for text in result.warnings:
         yield "warning", text
     yield "next", result.status.remedy or _advice(result)
+
+
+def _phase_text(phase: Phase) -> str:
+    width = "" if phase.half_width is None else f" +- {number_text(phase.half_width)}"
+    ties = " (constant value: decided by ties)" if phase.is_constant else ""
+    return f"cost {number_text(phase.cost)}{width}{ties}"
 
 
 def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from bellweight.bench import Bench, Cost, Iterate, Point
 from bellweight.checks import FloatArray
 from bellweight.policy import Policy
 from bellweight.status import SolverError, Status
+from bellweight.steps import Step, Stepper
 
 _EXACT_TOL = 1e-8
 
@@ -60,7 +61,9 @@ class Iteration:
     those in the program, and `solve_seconds` its share of `seconds`; `columns` counts the pairs
     that pricing has found (None where rows are listed), and `proven` says that the last search was
     complete. `step_ratio` is this `one_norm` over the one before: the contraction that is seen
-    (None at first).
+    (None at first). `step_size` is the one with which this iterate is left, `accelerated` whether
+    by an accelerated step (both None where a method's own update decides), and `smoothing_mass` the
+    one of this iterate's policy where the steps adapt it.
     """
 
     iteration: int
@@ -80,6 +83,9 @@ class Iteration:
     columns: int | None = None
     proven: bool = True
     step_ratio: float | None = None
+    step_size: float | None = None
+    smoothing_mass: float | None = None
+    accelerated: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +104,22 @@ class Method(ABC):
         """Return the next weights, or the next moments where states cannot be enumerated."""
         return occupancy
 
+    def stepper(self) -> Stepper | None:
+        """Return what decides the steps of one run; None: `update` does."""
+        return None
+
+    def smoothed(self, smoothing_mass: float) -> Method:
+        """Return this method with another smoothing, itself where it has none."""
+        return self
+
     def prepare(self, bench: Bench) -> Method:
         """Return this method with everything resolved that needs the model."""
         return self
+
+    @property
+    def averages_cycles(self) -> bool:
+        """Whether a cycle is reported by the average of its phases, not by its cheapest phase."""
+        return False
 
     @property
     def mode(self) -> str:
@@ -112,7 +131,8 @@ class Method(ABC):
 class Outcome:
     """How a run ended: the iterate to report, the history, and all phases of a cycle.
 
-    `reported` is the place of the reported iterate in the history.
+    `reported` is the place of the reported iterate in the history. `average_cost` is that of the
+    reported iterate where it is the average of the phases.
     """
 
     status: Status
@@ -121,6 +141,7 @@ class Outcome:
     reported: int
     phases: tuple[Iterate, ...] = ()
     phase_costs: tuple[Cost, ...] = ()
+    average_cost: Cost | None = None
 
 
 def select_weights(
@@ -170,26 +191,31 @@ class _Run:
         self._began = time.perf_counter()
         self._before = len(history)
         self._trail: list[FloatArray] = []
+        self._stepper: Stepper | None = None
+        self._leaving: Step | None = None
 
     def until_stopped(self, point: Point | None) -> Outcome:
         method = self.method.prepare(self.bench)
         if point is None:
             point = method.first(self.bench)
+        self._stepper = method.stepper()
         while True:
             iterate, occupied, record = self._step(method, point)
             status = self._status(record)
             if status is not None:
                 return self._outcome(status, iterate)
             assert occupied is not None
-            point = self._updated(method, point, occupied)
+            point = self._updated(method, iterate.point, occupied)
             period = self._period(iterate.moments)
             if period is not None:
                 return self._cycle(method, point, period)
 
     def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, Iteration]:
         began = time.perf_counter()
-        iterate = self.bench.iterate(point)
-        policy = method.generate(iterate)
+        iterate = self._solved(point)
+        point = iterate.point
+        mass = None if self._stepper is None else self._stepper.smoothing_mass
+        policy = (method if mass is None else method.smoothed(mass)).generate(iterate)
         occupancy = None if policy is None else self.bench.occupancy(policy)
         occupied = None if occupancy is None else self.bench.occupied(occupancy)
         gap = None if occupied is None else np.abs(occupied.vector - point.vector)
@@ -199,6 +225,7 @@ class _Run:
         share = None
         if occupancy is not None and policy is not None:
             share = self.bench.dual_share(occupancy, iterate.dual, policy)
+        leaving = self._leaving = self._step_from(point, occupied)
         record = Iteration(
             iteration=len(self.history),
             objective=solution.objective,
@@ -217,7 +244,13 @@ class _Run:
             columns=self.bench.n_columns,
             proven=solution.proven,
             step_ratio=self._step_ratio(one_norm),
+            step_size=None if leaving is None else leaving.step_size,
+            smoothing_mass=mass,
+            accelerated=None if leaving is None else leaving.accelerated,
         )
+        if self.history and self.history[-1].smoothing_mass != mass:
+            # Another smoothing is another map: what repeats under one is no cycle of the other.
+            self._trail.clear()
         # Both before the caller's function runs, which may interrupt.
         self.history.append(record)
         self.last = iterate
@@ -231,7 +264,24 @@ class _Run:
         before = self.history[-1].one_norm if self.history else None
         return one_norm / before if one_norm is not None and before else None
 
+    def _solved(self, point: Point) -> Iterate:
+        """Solve the program, or take back the step that led to one without a solution."""
+        try:
+            return self.bench.iterate(point)
+        except SolverError:
+            instead = None if self._stepper is None else self._stepper.retreat()
+            if instead is None:
+                raise
+            return self.bench.iterate(self.bench.point_of(instead.vector, instead.standard_error))
+
+    def _step_from(self, point: Point, occupied: Point | None) -> Step | None:
+        if self._stepper is None or occupied is None:
+            return None
+        return self._stepper.leave(point, occupied)
+
     def _updated(self, method: Method, point: Point, occupied: Point) -> Point:
+        if self._leaving is not None:
+            return self.bench.point_of(self._leaving.vector, self._leaving.standard_error)
         following = method.update(point.vector, occupied.vector)
         error = occupied.standard_error
         if error is not None and point.standard_error is not None:
@@ -286,18 +336,30 @@ class _Run:
         return None
 
     def _cycle(self, method: Method, point: Point, period: int) -> Outcome:
-        """Go once round the cycle, keep every phase, and report the one of lowest cost."""
+        """Go once round the cycle, keep every phase, and report the cheapest or the average."""
         phases = []
         for _ in range(period):
             iterate, occupied, _ = self._step(method, point)
             phases.append(iterate)
             assert occupied is not None
-            point = self._updated(method, point, occupied)
+            point = self._updated(method, iterate.point, occupied)
         costs = tuple(self.bench.cost(phase.greedy) for phase in phases)
+        if method.averages_cycles:
+            iterate, _, _ = self._step(method, self._average(phases))
+            outcome = self._outcome(Status.CYCLING, iterate)
+            cost = self.bench.cost(iterate.greedy)
+            return replace(outcome, phases=tuple(phases), phase_costs=costs, average_cost=cost)
         best = int(np.argmin([cost.mean for cost in costs]))
         outcome = self._outcome(Status.CYCLING, phases[best])
         place = len(self.history) - period + best
         return replace(outcome, phases=tuple(phases), phase_costs=costs, reported=place)
+
+    def _average(self, phases: list[Iterate]) -> Point:
+        points = [phase.point for phase in phases]
+        errors = [point.standard_error for point in points if point.standard_error is not None]
+        # The streams are the same, so errors of a mixture add up at most.
+        error = np.mean(errors, axis=0) if len(errors) == len(points) else None
+        return self.bench.point_of(np.mean([point.vector for point in points], axis=0), error)
 
 
 def _noise_ratio(point: Point, occupied: Point) -> float | None:

@@ -151,6 +151,7 @@ def _setting(bench: Bench, method: DIA, outcome: Outcome, found: Evaluation | No
     iterate = outcome.iterate
     mismatch = outcome.history[outcome.reported].one_norm
     assert mismatch is not None
+    assert isinstance(method.step_size, float)
     occupied = bench.occupied(bench.occupancy(iterate.greedy))
     return Setting(
         temperature=method.temperature,

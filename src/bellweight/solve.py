@@ -242,7 +242,13 @@ def result_of(
         model_size=_size(bench),
         model_digest=model.digest,
         regularisation=bench.regularisation,
+        average=_average(bench, outcome),
     )
+
+
+def _average(bench: Bench, outcome: Outcome) -> Phase | None:
+    cost = outcome.average_cost
+    return None if cost is None else _phase(bench, outcome.iterate, cost)
 
 
 def _lower_bound(bench: Bench, iterate: Iterate) -> float | None:

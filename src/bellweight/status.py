@@ -19,7 +19,10 @@ class Status(Enum):
     ITERATION_LIMIT = "the iteration limit was reached before the weights settled"
     TIME_LIMIT = "the time limit was reached before the weights settled"
     INTERRUPTED = "the run was interrupted; the result is the last complete iterate"
-    CYCLING = "the weights repeat with a fixed period; the result is the phase of lowest cost"
+    CYCLING = (
+        "the weights repeat with a fixed period; the result is the phase of lowest cost, or the "
+        "average of the phases where the method asks for it"
+    )
     INACCURATE = "the linear program's answer failed the audit in original units"
     UNBOUNDED = "the linear program is unbounded: its rows do not limit the coefficients"
     INFEASIBLE = "the linear program is infeasible: the bounds on coefficients exclude every value"
@@ -46,7 +49,7 @@ _REMEDIES = {
     "smoothing (larger smoothing_mass) or a smaller step_size",
     Status.TIME_LIMIT: "resume with a larger Stop(max_seconds=...)",
     Status.INTERRUPTED: "pass the result as resume= to continue",
-    Status.CYCLING: "use DIA, or a step_size below 1, or take the phase that suits you from "
+    Status.CYCLING: "use DIA, or step_size=Adaptive(), or take the phase that suits you from "
     "result.phases",
     Status.INACCURATE: "lower the polynomial degree, rescale the states, or drop basis functions "
     "that are nearly dependent",

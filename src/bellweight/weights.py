@@ -6,8 +6,9 @@ A method supplies three things:
     generate   the generator: from an iterate to a policy, or None when the weights are final
     update     the update: from weights and occupancy to the next weights
 
-To try another generator or update, subclass `Iterative` and override `generate` or `update`; with
-the convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
+Where `update` is the convex step of `Iterative`, a rule of `steps.py` may choose its size. To try
+another generator or update, subclass `Iterative` and override `generate` or `update`; with the
+convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
 constant is small enough (the paper's remark on generalisations).
 """
 
@@ -24,6 +25,7 @@ from bellweight.moduli import certified_settings, checked_lipschitz, contracts, 
 from bellweight.policy import DualSoftmax, Policy, Uniform
 from bellweight.selection import Method, Stop, select_weights
 from bellweight.status import ArgumentError, BellweightWarning, Status
+from bellweight.steps import Constant, Stepper, Steps
 
 
 @files.storable
@@ -60,14 +62,36 @@ class FromPolicy(Method):
 class Iterative(Method):
     """A method that iterates: convex steps from `start` towards the occupancy of its policy.
 
-    `start` is `"initial"`, `"uniform"`, an array (S,), or another method whose weights are taken.
+    `step_size` is a number in (0, 1], or a rule that looks at how the run goes: `Adaptive()` where
+    the weights oscillate, `Anderson()` where they converge slowly. `start` is `"initial"`,
+    `"uniform"`, an array (S,), or another method whose weights are taken. `cycles` says what is
+    reported when the weights cycle: `"best"`, the phase of lowest cost, or `"average"`, the program
+    at the average of the phases' weights, with the residual that is left there.
     """
 
-    step_size: float = 1.0
+    step_size: float | Steps = 1.0
     start: Any = "initial"
+    cycles: str = "best"
 
     def __post_init__(self) -> None:
-        checks.positive(self.step_size, "step_size", below=1.0, closed=True)
+        checks.one_of(self.cycles, "cycles", ("best", "average"))
+        if not isinstance(self.step_size, Steps):
+            checks.positive(self.step_size, "step_size", below=1.0, closed=True)
+        elif self._updates_itself:
+            raise ArgumentError(
+                f"step_size is {self.step_size!r}, expected a number: {type(self).__name__} has an "
+                "update of its own"
+            )
+        else:
+            self.stepper()  # complains of a rule that is not for this method
+
+    @property
+    def _updates_itself(self) -> bool:
+        return type(self).update is not Iterative.update
+
+    @property
+    def averages_cycles(self) -> bool:
+        return self.cycles == "average"
 
     def first(self, bench: Bench) -> Point:
         if isinstance(self.start, Method):
@@ -82,7 +106,18 @@ class Iterative(Method):
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
         # A convex step keeps the weights on the simplex (eq. dia_weight_update).
-        return (1.0 - self.step_size) * weights + self.step_size * occupancy
+        step = self.step_size.plain if isinstance(self.step_size, Steps) else self.step_size
+        return (1.0 - step) * weights + step * occupancy
+
+    def stepper(self) -> Stepper | None:
+        return self._stepper(None)
+
+    def _stepper(self, smoothing_mass: float | None) -> Stepper | None:
+        if self._updates_itself:
+            return None
+        if isinstance(self.step_size, Steps):
+            return self.step_size.stepper(smoothing_mass)
+        return Constant(self.step_size)
 
 
 @files.storable
@@ -157,11 +192,11 @@ class DIA(Iterative):
         return cls(**settings)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         checks.positive(self.temperature, "temperature")
         checks.positive(self.smoothing_mass, "smoothing_mass")
         if self.extend is not None:
             checks.positive(self.extend, "extend")
+        super().__post_init__()
         if (self.lipschitz is None) != (self.discount is None):
             raise ArgumentError("give DIA both lipschitz and discount, or neither")
         if self.lipschitz is not None:
@@ -176,11 +211,11 @@ class DIA(Iterative):
     @property
     def modulus(self) -> float | None:
         """The proven factor per iteration, below one; None where there is none."""
-        # The proof is that of this class's own generator and update.
-        changed = (
-            type(self).generate is not DIA.generate or type(self).update is not Iterative.update
-        )
+        # The proof is that of this class's own generator and update, with a constant step.
+        changed = type(self).generate is not DIA.generate or self._updates_itself
         if self.lipschitz is None or self.discount is None or changed:
+            return None
+        if isinstance(self.step_size, Steps):
             return None
         policy = softmax_lipschitz(self.temperature, self.smoothing_mass)
         update = (1.0 - self.step_size, self.step_size)
@@ -202,6 +237,15 @@ class DIA(Iterative):
         assert isinstance(self.target, Policy)
         settings = self.temperature, self.smoothing_mass, self.extend
         return DualSoftmax(iterate.dual, self.target, *settings)
+
+    def stepper(self) -> Stepper | None:
+        return self._stepper(self.smoothing_mass)
+
+    def smoothed(self, smoothing_mass: float) -> DIA:
+        """Return this method with another smoothing mass, and its temperature in proportion."""
+        # The policy's Lipschitz constant, 2 / mass + 1 / (2 temperature), then scales as a whole.
+        factor = smoothing_mass / self.smoothing_mass
+        return replace(self, smoothing_mass=smoothing_mass, temperature=factor * self.temperature)
 
     def _check_certified(self, bench: Bench) -> None:
         """Refuse a model that the certified settings do not belong to."""

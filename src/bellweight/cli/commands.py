@@ -18,7 +18,7 @@ from bellweight.cli.output import (
     say,
     write_document,
 )
-from bellweight.cli.parse import BasisWords, MethodName, MethodWords
+from bellweight.cli.parse import BasisWords, Cycles, MethodName, MethodWords
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
 
@@ -119,9 +119,15 @@ def solve(
     smoothing_mass: Annotated[
         float | None, typer.Option(help="dia: pull towards the target.")
     ] = None,
-    step_size: Annotated[float | None, typer.Option(help="pia, dia: in (0, 1].")] = None,
+    step_size: Annotated[
+        str | None, typer.Option(help="pia, dia: a number in (0, 1], adaptive or anderson.")
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="pia, dia: initial, uniform or geometric:DECAY.")
+    ] = None,
+    cycles: Annotated[
+        Cycles | None,
+        typer.Option(help="pia, dia: the phase reported of a cycle. \\[default: best]"),
     ] = None,
     regularisation: Annotated[
         float | None,
@@ -173,7 +179,9 @@ def solve(
     check_writable(save, json)
     check_kept(parse.source_file(source), save, json)
     check_kept(resume, json)
-    words = MethodWords(method, weights, target, temperature, smoothing_mass, step_size, start)
+    words = MethodWords(
+        method, weights, target, temperature, smoothing_mass, step_size, start, cycles
+    )
     features = BasisWords(basis, nonnegative)
     wanted = SampleWords(states, states_from, episodes, horizon)
     limits = solving.Limits(tol, max_iterations, max_seconds)

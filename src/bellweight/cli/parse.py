@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bellweight.models import EventModel, LinearModel, TabularModel
     from bellweight.policy import Policy
     from bellweight.selection import Method
+    from bellweight.steps import Steps
 
     Model = TabularModel | EventModel | LinearModel
 
@@ -34,6 +35,13 @@ class MethodName(StrEnum):
     dia = "dia"
 
 
+class Cycles(StrEnum):
+    """What to report of weights that cycle."""
+
+    best = "best"
+    average = "average"
+
+
 @dataclass(frozen=True)
 class MethodWords:
     """What the command line says about the method; None where it says nothing."""
@@ -43,8 +51,9 @@ class MethodWords:
     target: str | None = None
     temperature: float | None = None
     smoothing_mass: float | None = None
-    step_size: float | None = None
+    step_size: str | None = None
     start: str | None = None
+    cycles: Cycles | None = None
 
     def given(self) -> list[str]:
         """Return the names of the settings that were given, without the method's own name."""
@@ -67,8 +76,8 @@ class BasisWords:
 _TAKES = {
     MethodName.fixed: ("weights",),
     MethodName.random: (),
-    MethodName.pia: ("step_size", "start"),
-    MethodName.dia: ("target", "temperature", "smoothing_mass", "step_size", "start"),
+    MethodName.pia: ("step_size", "start", "cycles"),
+    MethodName.dia: ("target", "temperature", "smoothing_mass", "step_size", "start", "cycles"),
 }
 
 BASES = "poly:DEGREE, kinks:N, radial:N, fourier:N, affine or indicator"
@@ -116,8 +125,12 @@ def method(words: MethodWords, model: Model) -> Method:
     settings = {
         key: getattr(words, key)
         for key in words.given()
-        if key in ("temperature", "smoothing_mass", "step_size")
+        if key in ("temperature", "smoothing_mass")
     }
+    if words.step_size is not None:
+        settings["step_size"] = _step_size(words.step_size)
+    if words.cycles is not None:
+        settings["cycles"] = words.cycles.value
     if words.start is not None:
         settings["start"] = weights(words.start, "--start", model)
     if name is MethodName.fixed:
@@ -247,6 +260,21 @@ def _check_belongs(name: MethodName, given: list[str]) -> None:
             raise usage(
                 f"{flag(key)} does not go with --method {name}: it belongs to --method {owners}"
             )
+
+
+def _step_size(words: str) -> float | Steps:
+    from bellweight.steps import Adaptive, Anderson
+
+    if words == "adaptive":
+        return Adaptive()
+    if words == "anderson":
+        return Anderson()
+    try:
+        return float(words)
+    except ValueError:
+        raise usage(
+            f"--step-size is {words!r}, expected a number in (0, 1], adaptive or anderson"
+        ) from None
 
 
 def _target(words: str, model: Model) -> Policy | Method:

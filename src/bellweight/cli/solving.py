@@ -199,7 +199,7 @@ def _advice(result: Result, commands: Commands) -> str:
     if result.status in _CAN_GO_ON:
         return commands.go_on
     if result.status is Status.CYCLING:
-        return "--method dia, or a --step-size below 1"
+        return "--method dia, or --step-size adaptive"
     if not result.status.is_success:
         return result.status.remedy
     cost, bound = result.cost, result.lower_bound

@@ -59,6 +59,7 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "iterations": len(result.history),
         "history": plain(result.history),
         "phases": [_phase(phase) for phase in result.phases],
+        "average": None if result.average is None else _phase(result.average),
         "audit": plain(result.audit),
         "stop": plain(result.stop),
         "seed": result.seed,

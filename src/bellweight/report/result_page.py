@@ -209,15 +209,17 @@ def _pictures(subject: Subject) -> Iterator[Section]:
 
 
 def _phases(result: Result) -> tuple[Table, ...]:
-    """Return the phases of a cycle: the cheapest is the one reported."""
+    """Return the phases of a cycle, and their average where that is the one reported."""
+    named = [(str(n), phase) for n, phase in enumerate(result.phases, start=1)]
+    named += [] if result.average is None else [("average", result.average)]
     rows = tuple(
         {
-            "phase": n,
+            "phase": name,
             "cost": phase.cost,
             "half_width": phase.half_width,
             "ties": "decided by ties" if phase.is_constant else None,
         }
-        for n, phase in enumerate(result.phases, start=1)
+        for name, phase in named
     )
     columns = (
         Column("phase", "phase"),
@@ -269,6 +271,8 @@ def _history(result: Result) -> Table:
         Column("one_norm", "1-norm", small),
         Column("moment_step", "step of the moments", small),
         Column("step_ratio", "contraction", small),
+        Column("step_size", "step size", small),
+        Column("smoothing_mass", "smoothing mass", small),
         Column("dual_share", "visits with dual mass", lambda value: f"{100.0 * value:.3g} %"),
         Column("rows", "rows", lambda value: f"{value:,}"),
         Column("passes", "passes"),
