@@ -64,6 +64,8 @@ ORDER = [
     "reach",
     "certificate_policy",
     "certificate",
+    "proposals",
+    "enrichment",
     "verification",
     "theory",
     "probe",

@@ -11,16 +11,20 @@ from bellweight.basis import (
     Basis,
     Custom,
     Fourier,
+    Hinge,
     Indicator,
+    Located,
     PiecewiseLinear,
     Polynomial,
     Product,
     Radial,
     Separable,
+    Spot,
     Stacked,
 )
 from bellweight.bench import Iterate
 from bellweight.certificate import Certificate, certify
+from bellweight.enrichment import Enriched, Enrichment, Round
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.league import League
 from bellweight.models import (
@@ -95,6 +99,8 @@ __all__ = [
     "Difference",
     "DualPolicy",
     "DualSoftmax",
+    "Enriched",
+    "Enrichment",
     "Evaluation",
     "EventModel",
     "FileError",
@@ -103,6 +109,7 @@ __all__ = [
     "FromPolicy",
     "Geometric",
     "Greedy",
+    "Hinge",
     "Independent",
     "Indicator",
     "Iterate",
@@ -113,6 +120,7 @@ __all__ = [
     "League",
     "LinearBuilder",
     "LinearModel",
+    "Located",
     "Method",
     "ModelError",
     "Order",
@@ -131,6 +139,7 @@ __all__ = [
     "Resampled",
     "Resampling",
     "Result",
+    "Round",
     "Rule",
     "Sampled",
     "SampledRows",
@@ -139,6 +148,7 @@ __all__ = [
     "Setting",
     "Simulation",
     "SolverError",
+    "Spot",
     "Stacked",
     "Standing",
     "Status",
