@@ -251,7 +251,7 @@ class _Growth:
         plan, last = self.plan, self.rounds[-1]
         if result.status is Status.INTERRUPTED:
             return "interrupted"
-        if last.gap <= plan.tol * abs(last.cost):
+        if last.gap <= self._margin:
             return f"the gap is closed: it is within {plan.tol:g} of the cost"
         if last.total >= plan.functions:
             return f"all {plan.functions} functions are used"
@@ -264,13 +264,18 @@ class _Growth:
             )
         return None
 
+    @property
+    def _margin(self) -> float:
+        """The tolerance in units of the cost."""
+        return self.plan.tol * abs(min(one.cost for one in self.rounds))
+
     def _is_stuck(self) -> bool:
         patience = self.plan.patience
         if len(self.rounds) <= patience:
             return False
         before, last = self.rounds[-1 - patience], self.rounds[-1]
         # The gap is that of the lowest cost, so it shrinks whenever a cost improves.
-        return before.gap - last.gap <= self.plan.tol * abs(last.cost)
+        return before.gap - last.gap <= self._margin
 
     def _chosen(self, result: Result, found: Blind) -> tuple[tuple[Function, ...], str]:
         """Return the functions to add, or none and why."""
@@ -279,7 +284,8 @@ class _Growth:
             return (), "nothing to add: no residual is left where the weights or the policy go"
         n = min(self.plan.per_round, self.plan.functions - len(self.added))
         choice = Choice(self.model, self._basis, self.added, found)
-        new = choice.best(proposals(self.model.states[states]), n)
+        every, touching = self.model.states, np.unique(result.support.states)
+        new = choice.best(proposals(every[states], every[touching]), n)
         return new, (
             "nothing to add: every function proposed depends on the basis, or the dual balances it "
             "already; try another basis, or weights that reach more states"

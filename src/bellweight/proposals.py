@@ -99,18 +99,28 @@ def proposed_states(model: TabularModel, result: Result, found: Blind) -> IntArr
     return np.asarray(order[contribution[order] > 0.0], dtype=np.int64)
 
 
-def proposals(states: FloatArray) -> tuple[Function, ...]:
-    """Return hinges of sums of coordinates with their kinks in these states, and their spots."""
+def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
+    """Return spots of states, and hinges of sums of coordinates with their kinks in them.
+
+    Hinges may also bend in the states `touching`, where the dual has mass: there the approximate
+    values touch what limits them, as a chord touches at its ends.
+    """
     dimension = states.shape[1]
     sizes = range(1, dimension + 1) if dimension <= _ALL_SUMS else (1, 2, dimension)
     sums = list(chain.from_iterable(combinations(range(dimension), size) for size in sizes))
     found: dict[Function, None] = {}  # a set that keeps its order
+    for state in touching.tolist():
+        found.update(dict.fromkeys(_hinges(state, sums)))
     for state in states.tolist():
-        found.update({Hinge(own, sum(state[i] for i in own)): None for own in sums})
+        found.update(dict.fromkeys(_hinges(state, sums)))
         found[Spot(tuple(state))] = None
         if len(found) >= _MOST_PROPOSALS:
             break
     return tuple(found)
+
+
+def _hinges(state: list[float], sums: list[tuple[int, ...]]) -> list[Function]:
+    return [Hinge(own, sum(state[i] for i in own)) for own in sums]
 
 
 class Choice:
