@@ -110,7 +110,7 @@ def test_as_many_functions_as_states_reach_the_optimum(
     "method", [bw.PIA(), bw.Fixed(), bw.Fixed("uniform"), bw.FromPolicy()], ids=repr
 )
 def test_every_method_can_be_enriched(short_queue: bw.TabularModel, method: bw.Method) -> None:
-    found = bw.solve(short_queue, LINEAR, bw.Enriched(method=method, functions=20))
+    found = bw.solve(short_queue, LINEAR, bw.Enriched(method=method))
     assert type(found.result.method) is type(method)
     assert found.cost == pytest.approx(optimal_cost(short_queue), rel=1e-6)
 
@@ -254,6 +254,45 @@ def test_bad_settings_are_refused() -> None:
     for setting in ({"functions": 0}, {"per_round": 0}, {"patience": 1.5}, {"tol": 0.0}):
         with pytest.raises(bw.BellweightError, match=next(iter(setting))):
             bw.Enriched(**setting)
+
+
+def test_methods_that_know_one_basis_only_are_refused(short_queue: bw.TabularModel) -> None:
+    certified = bw.DIA.certified(lipschitz=100.0, discount=0.98)
+    with pytest.raises(bw.ArgumentError, match=r"use DIA.practical"):
+        bw.Enriched(method=certified)
+    with pytest.raises(bw.ArgumentError, match=r"use Fixed\(weights\)"):
+        bw.solve(short_queue, LINEAR, bw.Enriched(method=bw.Fixed(moments=[1.0, 3.0])))
+
+
+class Watch:
+    """Raises something in a chosen solve."""
+
+    def __init__(self, solve: int, problem: BaseException) -> None:
+        self.left = solve
+        self.problem = problem
+
+    def __call__(self, record: bw.Iteration) -> None:
+        self.left -= record.iteration == 0
+        if self.left == 0:
+            raise self.problem
+
+
+def test_what_was_found_before_an_interruption_is_kept(short_queue: bw.TabularModel) -> None:
+    watch = Watch(3, KeyboardInterrupt())
+    found = bw.solve(short_queue, LINEAR, bw.Enriched(), progress=watch)
+    assert found.stopped == "interrupted"
+    assert len(found.rounds) == 3
+    assert found.cost == min(one.cost for one in found.rounds)
+
+
+def test_what_was_found_before_a_failure_is_kept(short_queue: bw.TabularModel) -> None:
+    problem = bw.SolverError(bw.Status.FAILED, "the solver gave up")
+    found = bw.solve(short_queue, LINEAR, bw.Enriched(), progress=Watch(3, problem))
+    assert found.stopped.startswith("the next program failed: ")
+    assert "the solver gave up" in found.stopped
+    assert len(found.rounds) == 2
+    with pytest.raises(bw.SolverError, match="gave up"):
+        bw.solve(short_queue, LINEAR, bw.Enriched(), progress=Watch(1, problem))
 
 
 def test_models_without_a_list_of_states_are_refused_with_the_remedy() -> None:

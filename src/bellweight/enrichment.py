@@ -154,6 +154,11 @@ class Enriched(Plan[Enrichment]):
     def __post_init__(self) -> None:
         if not isinstance(self.method, Method):
             raise ArgumentError(f"method is {self.method!r}, expected a method such as DIA()")
+        if self.method.mode == "certified":
+            raise ArgumentError(
+                "the method's settings are certified for one basis, and here the basis grows: use "
+                "DIA.practical(...) with the same temperature and smoothing_mass"
+            )
         checks.count(self.functions, "functions")
         checks.count(self.per_round, "per_round")
         checks.positive(self.tol, "tol")
@@ -183,22 +188,31 @@ class _Growth:
         self._began = time.perf_counter()
 
     def until_stopped(self) -> Enrichment:
+        try:
+            stopped = self._go_on()
+        except (KeyboardInterrupt, SolverError) as problem:
+            # What the rounds before have found is worth keeping.
+            if self.best is None:
+                raise
+            failed = isinstance(problem, SolverError)
+            stopped = f"the next program failed: {problem}" if failed else "interrupted"
+        assert self.best is not None
+        result, added = self.best
+        return Enrichment(result, tuple(self.rounds), added, stopped)
+
+    def _go_on(self) -> str:
+        """Make rounds until there is a reason to stop, and return it."""
         new: tuple[Function, ...] = ()
         while True:
-            try:
-                result = self._solved(new)
-            except SolverError as problem:
-                if self.best is None:
-                    raise
-                return self._enrichment(f"the program with {self._names(new)} failed: {problem}")
+            result = self._solved(new)
             found = blind(self.model, result)
             self._record(new, result, found)
             reason = self._reason(result)
             if reason is not None:
-                return self._enrichment(reason)
+                return reason
             new, reason = self._chosen(result, found)
             if not new:
-                return self._enrichment(reason)
+                return reason
 
     def _solved(self, new: tuple[Function, ...]) -> Result:
         order = self.order
@@ -208,6 +222,11 @@ class _Growth:
             stop=self._stop(), regularisation=order.regularisation, seed=order.seed,
             jobs=order.jobs, progress=order.progress,
         )  # fmt: skip
+        if result.weights is None:
+            raise ArgumentError(
+                f"{result.method_name} gives moments only, expected weights over the states: the "
+                "moments of functions yet to be added are not known; use Fixed(weights)"
+            )
         if self.best is None:
             # From here on as it was fitted, so that what is drawn at random is drawn once.
             self._basis = result.basis
@@ -290,15 +309,6 @@ class _Growth:
             "nothing to add: every function proposed depends on the basis, or the dual balances it "
             "already; try another basis, or weights that reach more states"
         )
-
-    def _names(self, functions: tuple[Function, ...]) -> str:
-        dimension = self.model.states.shape[1]
-        return ", ".join(function.name(dimension) for function in functions)
-
-    def _enrichment(self, stopped: str) -> Enrichment:
-        assert self.best is not None
-        result, added = self.best
-        return Enrichment(result, tuple(self.rounds), added, stopped)
 
 
 def _bounds(result: Result) -> tuple[float, float]:

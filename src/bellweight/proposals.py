@@ -41,7 +41,9 @@ from bellweight.rows import TabularRows
 _MOST_STATES = 300  # at which functions are proposed
 _MOST_PROPOSALS = 3_000
 _ALL_SUMS = 4  # coordinates up to which hinges of every sum are proposed; of pairs beyond
+_MOST_ENTRIES = 1 << 27  # of all proposals where the dual is out of balance
 _BLOCK_ENTRIES = 1 << 22
+_SAME_PRICE = 1e-9  # prices closer than this, relative to them, are the same
 _NEW = 1e-7  # share of a function that must lie outside the span of the basis
 
 
@@ -109,13 +111,13 @@ def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
     sizes = range(1, dimension + 1) if dimension <= _ALL_SUMS else (1, 2, dimension)
     sums = list(chain.from_iterable(combinations(range(dimension), size) for size in sizes))
     found: dict[Function, None] = {}  # a set that keeps its order
-    for state in touching.tolist():
-        found.update(dict.fromkeys(_hinges(state, sums)))
     for state in states.tolist():
         found.update(dict.fromkeys(_hinges(state, sums)))
         found[Spot(tuple(state))] = None
         if len(found) >= _MOST_PROPOSALS:
             break
+    for state in touching.tolist():
+        found.update(dict.fromkeys(_hinges(state, sums)))
     return tuple(found)
 
 
@@ -142,14 +144,17 @@ class Choice:
         """Return up to n functions, each of the highest price given those before it."""
         if self._is_complete:
             return ()
+        candidates = candidates[: max(1, _MOST_ENTRIES // max(1, len(self._points)))]
         chosen: list[Function] = []
         open_ = np.array([function not in self._added for function in candidates], dtype=np.bool_)
         span = self._span
         while len(chosen) < n:
             price = self._prices(candidates, open_, span)
-            k = int(np.argmax(price)) if len(price) else 0
-            if len(price) == 0 or price[k] <= 0.0:
+            highest = price.max(initial=0.0)
+            if highest <= 0.0:
                 break
+            # Functions that are new in the same way tie: the first is taken, whatever the rounding.
+            k = int(np.argmax(price >= (1.0 - _SAME_PRICE) * highest))
             open_[k] = False
             if self._is_new(candidates[k], chosen):
                 chosen.append(candidates[k])
