@@ -51,12 +51,13 @@ _NEW = 1e-7  # share of a function that must lie outside the span of the basis
 class Blind:
     """What the program of a result leaves open, state by state.
 
-    `contribution` (S,) is weight times residual where the dual has no mass; `flow` (S,) what the
-    dual does not balance, and `size` (S,) the size of the terms that it is made of.
+    `residual` (S,) is that of the greedy action where the dual has no mass, and zero elsewhere;
+    `contribution` (S,) the same times the weights; `flow` (S,) what the dual does not balance, and
+    `size` (S,) the size of the terms that it is made of.
     """
 
-    contribution: FloatArray
     residual: FloatArray
+    contribution: FloatArray
     flow: FloatArray
     size: FloatArray
 
@@ -72,12 +73,13 @@ def blind(model: TabularModel, result: Result) -> Blind:
     assert result.weights is not None
     values = TabularRows(model, result.basis).values(result.coef)
     first = model.pair_start[:-1]
-    residual = np.minimum.reduceat(residuals(model, values).pairs, first)
     mass = np.add.reduceat(result.dual, first)
+    slack = np.minimum.reduceat(residuals(model, values).pairs, first)
+    residual = np.where(mass > 0.0, 0.0, slack)
     following = model.discount * (model.transition.T @ result.dual)
     return Blind(
-        contribution=np.where(mass > 0.0, 0.0, result.weights * residual),
         residual=residual,
+        contribution=result.weights * residual,
         flow=result.weights - mass + following,
         size=result.weights + mass + following,
     )
