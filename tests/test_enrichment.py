@@ -197,11 +197,15 @@ def test_when_nothing_can_be_added_it_says_so() -> None:
     assert found.lower_bound == pytest.approx(5.0 / 3.0)
 
 
-def test_it_stops_when_nothing_improves(short_queue: bw.TabularModel) -> None:
-    found = bw.solve(short_queue, LINEAR, bw.Enriched(tol=0.5, patience=1))
-    assert len(found.rounds) < 5
-    # A gap within half the cost counts as closed; a patience of one round is short.
-    assert found.stopped.startswith(("the gap is closed", "neither cost nor gap improved by 0.5"))
+def test_it_stops_when_nothing_improves() -> None:
+    # Nearly all of the gap is due to two states of the same vector, and no function helps there.
+    x = np.append(np.arange(10.0), 9.0)
+    values = 2.0 + (x == 3.0) + (x == 6.0) + 198.0 * (np.arange(11) == 10)
+    model = standing(values, x[:, None])
+    found = bw.solve(model, LINEAR, bw.Enriched(per_round=1, tol=0.2, patience=1))
+    assert found.stopped == "neither cost nor gap improved by 0.2 of the cost in the last round"
+    assert len(found.rounds) == 2
+    assert found.rounds[1].gap < found.rounds[0].gap
 
 
 def test_the_time_limit_is_for_all_rounds(short_queue: bw.TabularModel) -> None:

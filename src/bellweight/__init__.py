@@ -24,7 +24,7 @@ from bellweight.basis import (
 )
 from bellweight.bench import Iterate
 from bellweight.certificate import Certificate, certify
-from bellweight.enrichment import Enriched, Enrichment, Round
+from bellweight.enrichment import Enriched, Enrichment, Growth
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.league import League
 from bellweight.models import (
@@ -109,6 +109,7 @@ __all__ = [
     "FromPolicy",
     "Geometric",
     "Greedy",
+    "Growth",
     "Hinge",
     "Independent",
     "Indicator",
@@ -139,7 +140,6 @@ __all__ = [
     "Resampled",
     "Resampling",
     "Result",
-    "Round",
     "Rule",
     "Sampled",
     "SampledRows",

@@ -34,7 +34,7 @@ _SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
 
 @dataclass(frozen=True)
-class Round:
+class Growth:
     """One round: the functions it added, by name, and what the program with them says.
 
     `total` counts the functions added so far. `cost` is that of this round's policy; `lower_bound`
@@ -61,7 +61,7 @@ class Enrichment(Faces):
     """
 
     result: Result
-    rounds: tuple[Round, ...]
+    rounds: tuple[Growth, ...]
     added: tuple[Function, ...]
     stopped: str
 
@@ -171,17 +171,17 @@ class Enriched(Plan[Enrichment]):
                 f"Enriched got a {type(order.model).__name__}, expected a TabularModel: hinges and "
                 "spots need states that are listed, enumerate the model with to_tabular()"
             )
-        return _Growth(self, order, order.model).until_stopped()
+        return _Run(self, order, order.model).until_stopped()
 
 
-class _Growth:
+class _Run:
     """The state of one run."""
 
     def __init__(self, plan: Enriched, order: Order, model: TabularModel) -> None:
         self.plan = plan
         self.order = order
         self.model = model
-        self.rounds: list[Round] = []
+        self.rounds: list[Growth] = []
         self.added: tuple[Function, ...] = ()
         self.best: tuple[Result, tuple[Function, ...]] | None = None
         self._basis: Basis = order.basis
@@ -247,7 +247,7 @@ class _Growth:
         highest = max([bound, *(one.lower_bound for one in self.rounds)])
         lowest = min([cost, *(one.cost for one in self.rounds)])
         dimension = self.model.states.shape[1]
-        record = Round(
+        record = Growth(
             added=tuple(function.name(dimension) for function in new),
             total=len(self.added),
             lower_bound=highest,
@@ -277,10 +277,8 @@ class _Growth:
         if result.status is Status.TIME_LIMIT:
             return "the time is up"
         if self._is_stuck():
-            return (
-                f"neither cost nor gap improved by {plan.tol:g} of the cost in {plan.patience} "
-                "rounds"
-            )
+            rounds = "round" if plan.patience == 1 else f"{plan.patience} rounds"
+            return f"neither cost nor gap improved by {plan.tol:g} of the cost in the last {rounds}"
         return None
 
     @property
