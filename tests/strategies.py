@@ -130,7 +130,7 @@ def bases_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.Basis:
 
 
 @st.composite
-def problems(draw: st.DrawFn, **options: Any) -> tuple[bw.TabularModel, bw.Basis, FloatArray]:
+def problems(draw: st.DrawFn, /, **options: Any) -> tuple[bw.TabularModel, bw.Basis, FloatArray]:
     """A model with a basis and weights that fit it."""
     model = draw(models(**options))
     return model, draw(bases_for(model)), draw(weights_for(model))
@@ -148,8 +148,8 @@ def policies_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.Policy:
         return bw.Table(np.array(actions))
     table = np.zeros((model.n_states, model.n_actions))
     for x in range(model.n_states):
-        actions = model.actions(x)
-        table[x, actions] = random_distribution(rng, len(actions))
+        admissible = model.actions(x)
+        table[x, admissible] = random_distribution(rng, len(admissible))
     return bw.Table(table)
 
 

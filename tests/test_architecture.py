@@ -65,6 +65,8 @@ ORDER = [
     "reach",
     "certificate_policy",
     "certificate",
+    "proposals",
+    "enrichment",
     "verification",
     "theory",
     "probe",

@@ -11,16 +11,20 @@ from bellweight.basis import (
     Basis,
     Custom,
     Fourier,
+    Hinge,
     Indicator,
+    Located,
     PiecewiseLinear,
     Polynomial,
     Product,
     Radial,
     Separable,
+    Spot,
     Stacked,
 )
 from bellweight.bench import Iterate
 from bellweight.certificate import Certificate, certify
+from bellweight.enrichment import Enriched, Enrichment, Growth
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
 from bellweight.league import League
 from bellweight.models import (
@@ -98,6 +102,8 @@ __all__ = [
     "Difference",
     "DualPolicy",
     "DualSoftmax",
+    "Enriched",
+    "Enrichment",
     "Evaluation",
     "EventModel",
     "FileError",
@@ -106,6 +112,8 @@ __all__ = [
     "FromPolicy",
     "Geometric",
     "Greedy",
+    "Growth",
+    "Hinge",
     "Independent",
     "Indicator",
     "Iterate",
@@ -116,6 +124,7 @@ __all__ = [
     "League",
     "LinearBuilder",
     "LinearModel",
+    "Located",
     "Method",
     "ModelError",
     "Order",
@@ -142,6 +151,7 @@ __all__ = [
     "Setting",
     "Simulation",
     "SolverError",
+    "Spot",
     "Stacked",
     "Standing",
     "Status",

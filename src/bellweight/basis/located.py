@@ -1,0 +1,118 @@
+"""Single functions with a place of their own, and bases made of them.
+
+    Hinge(coordinates, kink)   max(x_i + x_j + ... - kink, 0): bends where a sum passes the kink
+    Spot(state)                1 in one state and 0 elsewhere
+
+They are what a basis can be enriched with, one by one; `Located` makes a basis of a list of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellweight import files
+from bellweight.basis.composed import Stacked
+from bellweight.basis.core import Basis, variable_names
+from bellweight.checks import FloatArray
+from bellweight.status import BasisError
+
+
+@files.storable
+@dataclass(frozen=True)
+class Hinge:
+    """The function max(sum of x_i over `coordinates` - kink, 0), coordinates counted from 0."""
+
+    coordinates: tuple[int, ...]
+    kink: float
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        """Map states (n, d) to values (n,)."""
+        total = states[:, list(self.coordinates)].sum(axis=1)
+        return np.asarray(np.maximum(total - self.kink, 0.0))
+
+    def name(self, dimension: int) -> str:
+        """Return the function as people write it."""
+        variables = variable_names(dimension)
+        total = " + ".join(variables[i] for i in self.coordinates)
+        if self.kink == 0.0:
+            return f"max({total}, 0)"
+        return f"max({total} {'+' if self.kink < 0.0 else '-'} {abs(self.kink):g}, 0)"
+
+    def check(self, dimension: int) -> None:
+        """Complain about coordinates that states of this dimension lack."""
+        wrong = [i for i in self.coordinates if not 0 <= i < dimension]
+        if wrong or not self.coordinates:
+            raise BasisError(
+                f"a Hinge has coordinates {self.coordinates}, expected some of 0 to {dimension - 1}"
+            )
+
+
+@files.storable
+@dataclass(frozen=True)
+class Spot:
+    """The function that is 1 in the state with this vector and 0 elsewhere."""
+
+    state: tuple[float, ...]
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        """Map states (n, d) to values (n,)."""
+        return np.asarray((states == np.array(self.state)).all(axis=1), dtype=np.float64)
+
+    def name(self, dimension: int) -> str:
+        """Return the function as people write it."""
+        place = ", ".join(f"{number:g}" for number in self.state)
+        return f"[x = {place}]" if dimension == 1 else f"[x = ({place})]"
+
+    def check(self, dimension: int) -> None:
+        """Complain about a state of another dimension."""
+        if len(self.state) != dimension:
+            raise BasisError(f"a Spot has state {self.state}, expected {dimension} coordinates")
+
+
+Function = Hinge | Spot
+
+
+@files.storable
+@dataclass(frozen=True)
+class Located(Basis):
+    """A list of hinges and spots, without the constant: to be stacked on another basis."""
+
+    functions: Any
+
+    def __post_init__(self) -> None:
+        given = self.functions
+        if not isinstance(given, Sequence) or not all(isinstance(f, Hinge | Spot) for f in given):
+            raise BasisError(f"functions is {given!r}, expected a list of Hinge(...) and Spot(...)")
+        object.__setattr__(self, "functions", tuple(given))
+
+    def on(self, states: FloatArray) -> Located:
+        for function in self.functions:
+            function.check(states.shape[1])
+        return self
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        points = np.asarray(states, dtype=np.float64)
+        features = np.empty((len(points), len(self.functions)))
+        for k, function in enumerate(self.functions):
+            features[:, k] = function(points)
+        return features
+
+    def names(self, dimension: int) -> tuple[str, ...]:
+        return tuple(function.name(dimension) for function in self.functions)
+
+
+def extended(basis: Basis, functions: Sequence[Function], dimension: int) -> Basis:
+    """Return a basis with functions added, its bounds kept and theirs infinite."""
+    if not functions:
+        return basis
+    added = Located(functions)
+    if basis.lower is None and basis.upper is None:
+        return Stacked(basis, added)
+    low, high = basis.bounds(len(basis.names(dimension)))
+    free = np.full(len(functions), np.inf)
+    plain = replace(basis, lower=None, upper=None)
+    return Stacked(plain, added, lower=np.append(low, -free), upper=np.append(high, free))

@@ -1,0 +1,278 @@
+"""Beyond the paper on the eight-dimensional network: many samples of constraint states, paired.
+
+Every sample has seeds of its own for its states, for occupancies and for the judgement, and further
+samples, numbered from -1 down, are there only to choose the regularisation. Within a sample all
+policies meet the same luck.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from bellweight.auto import Auto
+from bellweight.basis import Polynomial
+from bellweight.checks import FloatArray, IntArray
+from bellweight.league import League
+from bellweight.occupancy import Simulation, simulated_occupancy
+from bellweight.policy import Policy, Uniform
+from bellweight.problems import QueueNetwork
+from bellweight.relatives import PointwiseMaximum, SmoothedALP
+from bellweight.reproduce.paper import TABLE2_HORIZON
+from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
+from bellweight.resampling import Resampled, redrawn
+from bellweight.rows import SampledRows
+from bellweight.selection import Method
+from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
+from bellweight.solve import Result, solve
+from bellweight.status import BellweightWarning
+from bellweight.streams import derived_seed
+from bellweight.weights import DIA, Fixed, FromPolicy
+
+BASIS = Polynomial(2)
+LAST_BUFFER = "Last buffer first"
+BEST_STATIC = "Best static priority"
+PLAIN = "Plain ALP"
+REGULARISED = "Regularised ALP"
+GOOD = "Regularised, a good policy's states"
+AUTO = "Auto, no baselines"
+AUTO_BASELINES = "Auto with baselines"
+RADII = (4.0, 12.0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number-carrying row: the part it belongs to, its sample if it has one, its numbers."""
+
+    part: str
+    sample: int | None
+    name: str
+    numbers: dict[str, Any]
+
+
+class _Purpose(IntEnum):
+    """What random numbers are for."""
+
+    STATES = 0
+    OCCUPANCY = 1
+    CHOICE = 2
+    EVALUATION = 3
+    REDRAWN = 4
+
+
+class Arena:
+    """The network, its baselines, and how policies are found and judged in a sample."""
+
+    def __init__(
+        self, seed: int, states: int, episodes: int, occupancy_episodes: int, jobs: int | None
+    ) -> None:
+        self.network = QueueNetwork()
+        self.model = self.network.model()
+        self.last_buffer = self.network.last_buffer_first()
+        self.best_static = self.network.static_priority([i - 1 for i in OTHER_TIE_ORDER])
+        self.simulation = Simulation(occupancy_episodes, TABLE2_HORIZON)
+        self._seed, self._n, self._episodes, self._jobs = seed, states, episodes, jobs
+        self._known: dict[tuple[int, str], FloatArray] = {}
+
+    def seed(self, sample: int, purpose: _Purpose) -> int:
+        """Return the seed of a sample, one for each purpose; choice samples are negative."""
+        return derived_seed(self._seed, abs(sample), int(sample < 0), int(purpose))
+
+    def states(self, sample: int) -> IntArray:
+        """Return the constraint states of a sample, from the initial distribution."""
+        return sample_states(self.model, self._n, seed=self.seed(sample, _Purpose.STATES))
+
+    def states_of(self, sample: int, policy: Policy) -> IntArray:
+        """Return the same and as many from a policy's occupancy."""
+        seed = self.seed(sample, _Purpose.REDRAWN)
+        return redrawn(self.model, self.states(sample), policy, None, seed, self._jobs)[0]
+
+    def solve(self, sample: int, states: IntArray, method: Any, delta: float = 0.0) -> Any:
+        """Run a method or plan on some states."""
+        with warnings.catch_warnings():
+            # Functions that a sample cannot tell apart are dropped; the cost shows what it did.
+            warnings.simplefilter("ignore", BellweightWarning)
+            return solve(
+                self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
+                regularisation=delta, seed=self.seed(sample, _Purpose.OCCUPANCY), jobs=self._jobs,
+            )  # fmt: skip
+
+    def judged(self, part: str, sample: int, name: str, policy: Policy, **more: Any) -> Entry:
+        """Return a policy's cost in a sample, paired with both baselines."""
+        costs = self._costs(sample, policy, _Purpose.EVALUATION)
+        mean, width = mean_and_half_width(costs)
+        numbers: dict[str, Any] = {"cost": mean, "half_width": width}
+        for key, rule in (("last_buffer", self.last_buffer), ("static", self.best_static)):
+            gap, gap_width = mean_and_half_width(costs - self._baseline(sample, key, rule))
+            numbers |= {f"to_{key}": gap, f"to_{key}_half_width": gap_width}
+        return Entry(part, sample, name, {**numbers, **more})
+
+    def choice_cost(self, sample: int, policy: Policy, episodes: int) -> float:
+        """Return a cost by which something is chosen: never one that is reported."""
+        return float(self._costs(sample, policy, _Purpose.CHOICE, episodes).mean())
+
+    def _baseline(self, sample: int, key: str, rule: Policy) -> FloatArray:
+        # Samples come one after the other.
+        self._known = {known: c for known, c in self._known.items() if known[0] == sample}
+        if (sample, key) not in self._known:
+            self._known[sample, key] = self._costs(sample, rule, _Purpose.EVALUATION)
+        return self._known[sample, key]
+
+    def _costs(
+        self, sample: int, policy: Policy, purpose: _Purpose, episodes: int | None = None
+    ) -> FloatArray:
+        n = self._episodes if episodes is None else episodes
+        seed = self.seed(sample, purpose)
+        rollout = rollout_of(self.model, policy)
+        return episode_costs(rollout, 0, n, TABLE2_HORIZON, seed, self._jobs)
+
+
+def choice(arena: Arena, sample: int, deltas: Sequence[float], episodes: int) -> list[Entry]:
+    """Return what regularisations cost on a sample kept for choosing one."""
+    states = arena.states(sample)
+    found = []
+    for delta in deltas:
+        policy = arena.solve(sample, states, Fixed("initial"), delta).policy
+        cost = arena.choice_cost(sample, policy, episodes)
+        found.append(Entry("choice", sample, f"delta {delta:g}", {"delta": delta, "cost": cost}))
+    return found
+
+
+def sampled(arena: Arena, sample: int, delta: float) -> list[Entry]:
+    """Return the plain and the regularised program on a sample, and the baselines."""
+    states = arena.states(sample)
+    found = [
+        arena.judged("samples", sample, LAST_BUFFER, arena.last_buffer),
+        arena.judged("samples", sample, BEST_STATIC, arena.best_static),
+    ]
+    rows: list[tuple[str, Method, float]] = [
+        (PLAIN, Fixed("initial"), 0.0),
+        (REGULARISED, Fixed("initial"), delta),
+        ("Plain DIA (Random)", DIA(target=Uniform()), 0.0),
+        ("Regularised DIA (Random)", DIA(target=Uniform()), delta),
+    ]
+    for name, method, amount in rows:
+        result = arena.solve(sample, states, method, amount)
+        more = {"seconds": result.seconds, "dual_share": result.reported.dual_share}
+        found.append(arena.judged("samples", sample, name, result.policy, **more))
+    return found
+
+
+def good(arena: Arena, sample: int, deltas: Sequence[float], episodes: int) -> list[Entry]:
+    """Return the best of a few regularised programs on states of the best static priority.
+
+    Weights are those of the initial distribution or of that policy's occupancy. The best is chosen
+    on random numbers of its own.
+    """
+    leader = arena.best_static
+    states = arena.states_of(sample, leader)
+    weightings = {"initial weights": Fixed("initial"), "occupancy weights": FromPolicy(leader)}
+    found: dict[str, Result] = {}
+    for words, method in weightings.items():
+        for delta in deltas:
+            found[f"{words}, delta {delta:g}"] = arena.solve(sample, states, method, delta)
+    costs = {n: arena.choice_cost(sample, r.policy, episodes) for n, r in found.items()}
+    best = min(costs, key=lambda name: costs[name])
+    own = min((n for n in costs if n.startswith("occ")), key=lambda name: costs[name])
+    return [
+        arena.judged("good", sample, GOOD, found[best].policy, chosen=best),
+        arena.judged(
+            "good", sample, "the same, occupancy weights only", found[own].policy, chosen=own
+        ),
+    ]
+
+
+def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entry]:
+    """Return what Auto finds, with or without baselines among its candidates."""
+    if baselines:
+        network = arena.network
+        rules: dict[str, Any] = {
+            LAST_BUFFER: arena.last_buffer,
+            BEST_STATIC: arena.best_static,
+            "Longest queue": network.longest_queue(),
+            "Max-pressure": network.max_pressure(),
+        }
+        methods = {"Fixed": Fixed("initial"), "Random": FromPolicy(Uniform()), "DIA": DIA()}
+        plan = replace(plan, candidates={**rules, **methods})
+    began = time.perf_counter()
+    league: League = arena.solve(sample, arena.states(sample), plan)
+    seconds = time.perf_counter() - began
+    name = AUTO_BASELINES if baselines else AUTO
+    more = {"chosen": league.winner, "seconds": seconds, "reported": league.cost}
+    return [arena.judged("auto", sample, name, league.policy, **more)]
+
+
+def dual(arena: Arena, sample: int, deltas: Sequence[float]) -> list[Entry]:
+    """Return how far the dual speaks: states with mass, and the share of visits that meet it."""
+    states = arena.states(sample)
+    found = []
+    for delta in (0.0, *deltas):
+        for radius in (None, *RADII) if delta in (0.0, deltas[-1]) else (None,):
+            began = time.perf_counter()
+            result = arena.solve(sample, states, DIA(target=Uniform(), extend=radius), delta)
+            massive = len(np.unique(result.support.states, axis=0))
+            reach = "" if radius is None else f", radius {radius:g}"
+            numbers = {
+                "delta": delta,
+                "radius": radius,
+                "states": massive,
+                "share": result.reported.dual_share,
+                "seconds": time.perf_counter() - began,
+            }
+            found.append(Entry("dual", sample, f"delta {delta:g}{reach}", numbers))
+    return found
+
+
+def greedy(arena: Arena, sample: int, delta: float, episodes: int) -> list[Entry]:
+    """Return what skipping the search saves where the dual knows the action."""
+    found = []
+    for amount in (0.0, delta):
+        result = arena.solve(sample, arena.states(sample), Fixed("initial"), amount)
+        trusting = replace(result.policy, trust_dual=True)
+        share = simulated_occupancy(
+            arena.model, trusting, BASIS, Simulation(episodes, TABLE2_HORIZON)
+        ).dual_share
+        seconds, costs = zip(
+            *(_timed(arena, policy, episodes) for policy in (result.policy, trusting)), strict=True
+        )
+        numbers = {
+            "share": share,
+            "searching_seconds": seconds[0],
+            "trusting_seconds": seconds[1],
+            "same": bool(np.array_equal(costs[0], costs[1])),
+        }
+        found.append(Entry("greedy", sample, f"network, delta {amount:g}", numbers))
+    return found
+
+
+def relatives(arena: Arena, sample: int, delta: float) -> list[Entry]:
+    """Return relatives of the program on the network: the same rows, other uses of them."""
+    states = arena.states(sample)
+    budget = 1.0
+    plans: dict[str, Any] = {
+        f"Smoothed ALP, budget {budget:g}": SmoothedALP(budget, weights=DIA()),
+        "Pointwise maximum of three": PointwiseMaximum(
+            [Fixed("initial"), FromPolicy(Uniform()), FromPolicy(arena.last_buffer)]
+        ),
+        f"Resampled, delta {delta:g}": Resampled(rounds=2),
+    }
+    found = []
+    for name, plan in plans.items():
+        amount = delta if name.startswith("Resampled") else 0.0
+        policy = arena.solve(sample, states, plan, amount).policy
+        found.append(arena.judged("relatives", sample, name, policy))
+    return found
+
+
+def _timed(arena: Arena, policy: Policy, episodes: int) -> tuple[float, FloatArray]:
+    rollout = rollout_of(arena.model, policy)
+    episode_costs(rollout, 0, 1, 2, 0, 1)
+    began = time.perf_counter()
+    costs = episode_costs(rollout, 0, episodes, TABLE2_HORIZON, 0, 1)
+    return time.perf_counter() - began, costs
