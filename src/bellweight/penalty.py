@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight import tolerances
-from bellweight.alp import Audit, Solution, cost_unit, ray_text
+from bellweight.alp import Audit, DecidedSolution, cost_unit, ray_text
 from bellweight.checks import FloatArray, IntArray
 from bellweight.frame import Frame
 from bellweight.rows import BellmanRows
@@ -47,16 +47,14 @@ _FAR_MOMENTS = 1e3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PenaltySolution(Solution):
-    """The answer of a regularised program: `dual` values on the rows `keys`, all positive.
+class PenaltySolution(DecidedSolution):
+    """The answer of a regularised program.
 
     `objective` is that of the coefficients, moments' coef; the violation that the regularisation
     allows is in the audit.
     """
 
     regularisation: float
-    keys: IntArray
-    dual: FloatArray
 
 
 class PenaltyProgram:

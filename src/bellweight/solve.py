@@ -32,7 +32,7 @@ from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.status import ArgumentError, BellweightWarning, ModelError
 
-__all__ = ["Phase", "Result", "Rows", "bench_of", "solve"]
+__all__ = ["Phase", "Result", "Rows", "bench_of", "result_of", "solve", "watch_of"]
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
@@ -84,7 +84,6 @@ def solve(
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
-    watch = _print_iteration if progress is True else (progress or None)
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     if isinstance(method, Plan):
@@ -107,10 +106,18 @@ def solve(
             point=None if earlier is None else _reached(earlier),
             # The reported iterate is solved again, so its entry is replaced by a fresh one.
             history=() if earlier is None else earlier.history[: earlier.reported_iteration],
-            watch=watch,
+            watch=watch_of(progress),
         )
         seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-        return _result(bench, method, outcome, limits, seed, seconds)
+        result = result_of(bench, method, outcome, limits, seed, seconds)
+    for note in result.warnings:
+        warnings.warn(note, BellweightWarning, stacklevel=2)
+    return result
+
+
+def watch_of(progress: bool | Watch) -> Watch | None:
+    """Return what to do after each iteration; True is a line for each."""
+    return _print_iteration if progress is True else (progress or None)
 
 
 def _say(text: str) -> None:
@@ -205,19 +212,22 @@ def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
     return f"function {k} is {before} in resume, {now} in the basis"
 
 
-def _result(
-    bench: Bench, method: Method, outcome: Outcome, stop: Stop, seed: int, seconds: float
+def result_of(
+    bench: Bench,
+    method: Method | Plan[Result],
+    outcome: Outcome,
+    stop: Stop,
+    seed: int,
+    seconds: float,
 ) -> Result:
+    """Return what a run of the loop found."""
     iterate, model = outcome.iterate, bench.model
     coef = iterate.solution.coef
-    notes = _notes(bench, iterate)
-    for note in notes:
-        warnings.warn(note, BellweightWarning, stacklevel=3)
     tabular = model if isinstance(model, TabularModel) else None
     return Result(
         status=outcome.status,
         method=method,
-        mode=method.mode,
+        mode=method.mode if isinstance(method, Method) else "practical",
         basis=_basis(bench),
         names=bench.rows.names,
         coef=_frozen(coef),
@@ -233,7 +243,7 @@ def _result(
         history=outcome.history,
         reported_iteration=outcome.reported,
         phases=tuple(_phase(bench, *phase) for phase in _paired(outcome)),
-        warnings=notes,
+        warnings=_notes(bench, iterate),
         stop=stop,
         seed=seed,
         seconds=seconds,
