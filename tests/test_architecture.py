@@ -57,6 +57,7 @@ ORDER = [
     "portrait",
     "result",
     "solve",
+    "relatives",
     "reach",
     "certificate_policy",
     "certificate",

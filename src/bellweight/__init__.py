@@ -49,6 +49,7 @@ from bellweight.policy import (
 )
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
+from bellweight.relatives import SmoothedALP
 from bellweight.report import report
 from bellweight.rows import AllRows, SampledRows
 from bellweight.selection import Iteration, Method, Stop
@@ -128,6 +129,7 @@ __all__ = [
     "Separable",
     "Setting",
     "Simulation",
+    "SmoothedALP",
     "SolverError",
     "Stacked",
     "Status",
