@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import reference
@@ -100,6 +102,7 @@ def test_the_bound_and_the_certificate_stay_true(
     found = bw.solve(model, basis, bw.SmoothedALP(budget=budget, weights=weights))
     best = float(model.initial @ bw.exact.optimal(model).values)
     assert found.lower_bound is not None
+    assert found.cost is not None
     assert found.lower_bound <= best + 1e-8 * (unit + budget)
     certificate = bw.certify(model, found)
     assert certificate.bound is not None
@@ -112,6 +115,7 @@ def test_more_budget_never_lowers_the_objective() -> None:
     model = bw.problems.single_queue(capacity=300)
     rows = bw.AllRows().on(model, bw.Polynomial(3))
     weights = bw.solve(model, bw.Polynomial(3), bw.DIA()).weights
+    assert weights is not None
     plain = bw.solve(model, bw.Polynomial(3), bw.Fixed(weights)).objective
     found = [
         SmoothedProgram(rows, budget, weights).solve(rows.moments(weights))
@@ -148,7 +152,10 @@ def test_many_rows_are_found_few_at_a_time() -> None:
     assert large.reported.passes > 1
     assert large.reported.rows < 0.02 * model.n_pairs
     assert large.objective == pytest.approx(small.objective, rel=1e-4)
-    assert large.cost < bw.solve(model, bw.Polynomial(3), bw.DIA()).cost
+    plain = bw.solve(model, bw.Polynomial(3), bw.DIA())
+    assert large.cost is not None
+    assert plain.cost is not None
+    assert large.cost < plain.cost
 
 
 def test_sampled_states_share_the_budget_evenly() -> None:
@@ -185,7 +192,7 @@ def test_how_the_weights_ended_is_told(cycling_of_three: bw.TabularModel) -> Non
     assert bw.solve(cycling_of_three, bw.Polynomial(3), plan).status is bw.Status.CYCLING
 
 
-def test_saved_and_loaded(tmp_path) -> None:
+def test_saved_and_loaded(tmp_path: Path) -> None:
     model = bw.problems.single_queue(capacity=50)
     found = bw.solve(model, bw.Polynomial(2), bw.SmoothedALP(budget=1.0, weights=bw.DIA()))
     found.save(tmp_path / "a.npz")
@@ -197,7 +204,7 @@ def test_saved_and_loaded(tmp_path) -> None:
 
 @pytest.mark.parametrize("budget", [-1.0, np.nan, np.inf, "1", True, None])
 def test_bad_budget(budget: object) -> None:
-    with pytest.raises(bw.ArgumentError, match="budget is .*, expected a number of zero or more"):
+    with pytest.raises(bw.ArgumentError, match="expected a number of zero or more"):
         bw.SmoothedALP(budget=budget)  # type: ignore[arg-type]
 
 

@@ -49,7 +49,7 @@ from bellweight.policy import (
 )
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
-from bellweight.relatives import SmoothedALP
+from bellweight.relatives import Maximum, PointwiseMaximum, SmoothedALP
 from bellweight.report import report
 from bellweight.rows import AllRows, SampledRows
 from bellweight.selection import Iteration, Method, Stop
@@ -107,6 +107,7 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "Maximum",
     "Method",
     "ModelError",
     "Order",
@@ -114,6 +115,7 @@ __all__ = [
     "PiaBounds",
     "PiecewiseLinear",
     "Plan",
+    "PointwiseMaximum",
     "Policy",
     "PolicyError",
     "Polynomial",

@@ -297,6 +297,7 @@ class Table(Policy):
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
 
+    Coefficients (J, K) stand for the largest of J value functions (see `PointwiseMaximum`).
     `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
     `actions` (S,) is the finished table, kept so that a loaded policy can act without its model.
     """
@@ -315,7 +316,8 @@ class Greedy(Policy):
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        actions = greedy_actions(model, rows.values(coef), mass)
+        values = np.max([rows.values(piece) for piece in np.atleast_2d(coef)], axis=0)
+        actions = greedy_actions(model, values, mass)
         return cls(
             basis=rows.basis,
             coef=coef,
@@ -336,9 +338,9 @@ class Greedy(Policy):
         return greedy_program(model, self.basis, self.coef, table)
 
     def chooser(self, model: LinearModel) -> Chooser:
-        if len(self.coef) != model.dimension + 1:
+        if self.coef.shape != (model.dimension + 1,):
             raise PolicyError(
-                f"{len(self.coef)} coefficients for a linear model of {model.dimension} state "
+                f"{self.coef.size} coefficients for a linear model of {model.dimension} state "
                 "variables, expected one more than variables: use its own result"
             )
         return GreedyChooser(model, action_price(model, self.coef), self.preference)

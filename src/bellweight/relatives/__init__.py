@@ -7,6 +7,7 @@
 Each is a plan: `solve(model, basis, SmoothedALP(budget=1.0))`.
 """
 
+from bellweight.relatives.maximum import Maximum, PointwiseMaximum
 from bellweight.relatives.smoothed import SmoothedALP
 
-__all__ = ["SmoothedALP"]
+__all__ = ["Maximum", "PointwiseMaximum", "SmoothedALP"]
