@@ -49,7 +49,7 @@ from bellweight.policy import (
 )
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
-from bellweight.relatives import Maximum, PointwiseMaximum, SmoothedALP
+from bellweight.relatives import Guided, Maximum, PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.report import report
 from bellweight.rows import AllRows, SampledRows
 from bellweight.selection import Iteration, Method, Stop
@@ -98,6 +98,7 @@ __all__ = [
     "FromPolicy",
     "Geometric",
     "Greedy",
+    "Guided",
     "Independent",
     "Indicator",
     "Iterate",
@@ -127,6 +128,7 @@ __all__ = [
     "Rule",
     "Sampled",
     "SampledRows",
+    "SelfGuided",
     "Sensitivity",
     "Separable",
     "Setting",

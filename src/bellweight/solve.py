@@ -214,7 +214,7 @@ def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
 
 def result_of(
     bench: Bench,
-    method: Method | Plan[Result],
+    method: Method | Plan[Any],
     outcome: Outcome,
     stop: Stop,
     seed: int,

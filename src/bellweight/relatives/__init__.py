@@ -8,6 +8,7 @@ Each is a plan: `solve(model, basis, SmoothedALP(budget=1.0))`.
 """
 
 from bellweight.relatives.maximum import Maximum, PointwiseMaximum
+from bellweight.relatives.self_guided import Guided, SelfGuided
 from bellweight.relatives.smoothed import SmoothedALP
 
-__all__ = ["Maximum", "PointwiseMaximum", "SmoothedALP"]
+__all__ = ["Guided", "Maximum", "PointwiseMaximum", "SelfGuided", "SmoothedALP"]
