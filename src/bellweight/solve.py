@@ -89,12 +89,13 @@ def solve(
     if isinstance(method, Plan):
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
-        return method.run(
+        found = method.run(
             Order(
                 model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
                 regularisation=regularisation, seed=seed, jobs=jobs, progress=progress,
             )
         )  # fmt: skip
+        return _warned(found) if isinstance(found, Result) else found
     with announcing(_say) if progress is True else nullcontext():
         bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
         earlier = _earlier(resume, model, method, bench)
@@ -109,9 +110,12 @@ def solve(
             watch=watch_of(progress),
         )
         seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-        result = result_of(bench, method, outcome, limits, seed, seconds)
+        return _warned(result_of(bench, method, outcome, limits, seed, seconds))
+
+
+def _warned(result: Result) -> Result:
     for note in result.warnings:
-        warnings.warn(note, BellweightWarning, stacklevel=2)
+        warnings.warn(note, BellweightWarning, stacklevel=3)
     return result
 
 
