@@ -62,6 +62,7 @@ ORDER = [
     "resampling",
     "league",
     "auto",
+    "relatives",
     "reach",
     "certificate_policy",
     "certificate",

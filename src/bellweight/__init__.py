@@ -56,6 +56,7 @@ from bellweight.policy import (
 from bellweight.pricing import PricedRows
 from bellweight.probe import Probe, weights_matter
 from bellweight.racing import Race, Standing, race
+from bellweight.relatives import Guided, Maximum, PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.report import report
 from bellweight.resampling import Resampled, Resampling
 from bellweight.rows import AllRows, SampledRows
@@ -113,6 +114,7 @@ __all__ = [
     "Geometric",
     "Greedy",
     "Growth",
+    "Guided",
     "Hinge",
     "Independent",
     "Indicator",
@@ -125,6 +127,7 @@ __all__ = [
     "LinearBuilder",
     "LinearModel",
     "Located",
+    "Maximum",
     "Method",
     "ModelError",
     "Order",
@@ -132,6 +135,7 @@ __all__ = [
     "PiaBounds",
     "PiecewiseLinear",
     "Plan",
+    "PointwiseMaximum",
     "Policy",
     "PolicyError",
     "Polynomial",
@@ -146,10 +150,12 @@ __all__ = [
     "Rule",
     "Sampled",
     "SampledRows",
+    "SelfGuided",
     "Sensitivity",
     "Separable",
     "Setting",
     "Simulation",
+    "SmoothedALP",
     "SolverError",
     "Spot",
     "Stacked",

@@ -85,6 +85,14 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class DecidedSolution(Solution):
+    """An answer whose dual is decided already: its values, all positive, on the rows `keys`."""
+
+    keys: IntArray
+    dual: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AlpSolution(Solution):
     """An audited answer of the linear program.
 

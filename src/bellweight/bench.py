@@ -9,25 +9,39 @@ deterministic.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bellweight import checks, exact, tolerances
-from bellweight.alp import AlpProgram, Solution
+from bellweight.alp import AlpProgram, AlpSolution, DecidedSolution
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import Occupancy, Simulation, exact_occupancy, simulated_occupancy
-from bellweight.penalty import PenaltyProgram, PenaltySolution
+from bellweight.penalty import PenaltyProgram
 from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support
 from bellweight.pricing import LinearRows
 from bellweight.rows import BellmanRows, EventRows, RowSource, TabularRows
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of
 from bellweight.status import ArgumentError, Status
 from bellweight.streams import stream_keys
+
+
+class Solvable(Protocol):
+    """A program that stays warm from one solve to the next, of whatever kind."""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
+
+    def solve(
+        self, moments: FloatArray, reference: FloatArray | None = None
+    ) -> AlpSolution | DecidedSolution:
+        """Return the audited optimum for these moments (K,)."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,7 @@ class Iterate:
 
     bench: Bench
     point: Point
-    solution: Solution
+    solution: AlpSolution | DecidedSolution
     dual: Support
     dual_residual: float
 
@@ -95,7 +109,7 @@ class Bench(ABC):
 
     def __init__(self, regularisation: float = 0.0) -> None:
         self.regularisation = regularisation
-        self._program: AlpProgram | PenaltyProgram | None = None
+        self._program: Solvable | None = None
 
     @abstractmethod
     def occupancy(self, policy: Policy) -> Occupancy:
@@ -130,7 +144,13 @@ class Bench(ABC):
         """Number of pairs that pricing has found, None where rows are listed."""
         return None
 
-    def program(self, reference: FloatArray | None = None) -> AlpProgram | PenaltyProgram:
+    def using(self, program: Solvable) -> Self:
+        """Return this bench with another program of its rows."""
+        other = copy(self)
+        other._program = program
+        return other
+
+    def program(self, reference: FloatArray | None = None) -> Solvable:
         """Return the program, built around the first weights it is asked for."""
         if self._program is None and self.regularisation > 0.0:
             assert isinstance(self.rows, BellmanRows)
@@ -142,14 +162,15 @@ class Bench(ABC):
     def iterate(self, point: Point) -> Iterate:
         """Solve the program for some weights; its dual is the one of smallest norm."""
         solution = self.program(point.weights).solve(point.moments, point.weights)
-        if isinstance(solution, PenaltySolution):
+        if isinstance(solution, DecidedSolution):
             keys, values, residual = solution.keys, solution.dual, solution.audit.dual_residual
         else:
             dual = minimum_norm_dual(solution)
             keys, values, residual = dual.keys, dual.values, dual.residual
         if residual > tolerances.DUAL and solution.status is Status.OPTIMAL:
             solution = replace(solution, status=Status.INACCURATE)
-        support = Support(*self.rows.support_of(keys), values)
+        pairs = self.rows.are_pairs(keys)
+        support = Support(*self.rows.support_of(keys[pairs]), values[pairs])
         return Iterate(self, point, solution, support, residual)
 
     def checked_moments(self, moments: Any) -> FloatArray:

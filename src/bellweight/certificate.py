@@ -38,6 +38,7 @@ from bellweight.evaluate import evaluate
 from bellweight.exact import Residuals, policy_value, residuals
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import exact_occupancy
+from bellweight.plan import Plan
 from bellweight.policy import Greedy, Model, Policy, by_state, checked_probabilities
 from bellweight.pricing import PricedRows
 from bellweight.reach import reachable_box
@@ -277,6 +278,8 @@ def generating_policy(rows: TabularRows, result: Result) -> Policy:
         raise ArgumentError(
             f"the method {result.method.text} was not stored: certify the result before saving it"
         )
+    if isinstance(result.method, Plan):
+        return result.policy
     bench = TabularBench(rows, result.regularisation)
     iterate = bench.iterate(Point(result.moments, result.weights))
     method, mass = result.method.prepare(bench), result.reported.smoothing_mass

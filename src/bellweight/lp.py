@@ -219,6 +219,51 @@ class MasterLp:
         return np.array([i for i, s in enumerate(status) if s == basic], dtype=np.int64)
 
 
+class CappedLp(MasterLp):
+    """The master of a program whose rows may be violated for a price.
+
+    Rows come in groups, each with a share of one capacity kappa that is bought at a price:
+
+        min cost' lambda + price kappa   s.t.   rows' lambda = moments,
+            sum of lambda over group g <= share_g kappa,   lambda, kappa >= 0.
+
+    The multipliers of the K equations are the coefficients; those of the groups, which come after
+    them in an answer's `coef`, are minus the violations. Column 0 is kappa.
+    """
+
+    def __init__(self, n_basis: int, price: float, cost_unit: float = 1.0) -> None:
+        super().__init__(n_basis, cost_unit)
+        none = np.zeros(0, dtype=np.int32)
+        scaled, zero, free = np.array([price / cost_unit]), np.zeros(1), np.array([_INFINITY])
+        _call(self._solver.addCols(1, scaled, zero, free, 0, none, none, np.zeros(0)))
+        self.cost, self._scale = np.array([price]), np.ones(1)
+        self.shares = np.zeros(0)
+
+    def add_groups(self, shares: FloatArray) -> None:
+        """Add groups without rows; a group's number is its place."""
+        n = len(shares)
+        if n:
+            low, places = np.full(n, -_INFINITY), np.arange(n, dtype=np.int32)
+            kappa = np.full(n, self._first, dtype=np.int32)
+            _call(self._solver.addRows(n, low, np.zeros(n), n, places, kappa, -shares))
+            self.shares = np.append(self.shares, shares)
+            self._pending = _PRIMAL_SIMPLEX
+
+    def add_grouped(self, rows: FloatArray, cost: FloatArray, groups: IntArray) -> None:
+        """Add Bellman rows (n, K) with their costs (n,) and the numbers of their groups (n,)."""
+        n = len(cost)
+        member = sparse.csr_array(
+            (np.ones(n), groups, np.arange(n + 1)), shape=(n, len(self.shares))
+        )
+        self.add(sparse.hstack([sparse.csr_array(rows), member], format="csr"), cost)
+
+    def capped(self) -> IntArray:
+        """Return the groups whose cap is active in the last basis."""
+        status = self._solver.getBasis().row_status[self.n_basis :]
+        basic = highspy.HighsBasisStatus.kBasic
+        return np.array([g for g, s in enumerate(status) if s != basic], dtype=np.int64)
+
+
 def _call(status: highspy.HighsStatus) -> None:
     if status == highspy.HighsStatus.kError:
         raise SolverError(Status.FAILED, "the solver rejected the data")

@@ -24,7 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bellweight import tolerances
-from bellweight.alp import Audit, Solution, cost_unit, ray_text
+from bellweight.alp import Audit, DecidedSolution, cost_unit, ray_text
 from bellweight.checks import FloatArray, IntArray
 from bellweight.frame import Frame
 from bellweight.rows import BellmanRows
@@ -48,16 +48,14 @@ _FAR_MOMENTS = 1e3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PenaltySolution(Solution):
-    """The answer of a regularised program: `dual` values on the rows `keys`, all positive.
+class PenaltySolution(DecidedSolution):
+    """The answer of a regularised program.
 
     `objective` is that of the coefficients, moments' coef; the violation that the regularisation
     allows is in the audit.
     """
 
     regularisation: float
-    keys: IntArray
-    dual: FloatArray
 
 
 class PenaltyProgram:

@@ -297,6 +297,7 @@ class Table(Policy):
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
 
+    Coefficients (J, K) stand for the largest of J value functions (see `PointwiseMaximum`).
     `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
     `actions` (S,) is the finished table, kept so that a loaded policy can act without its model.
     With `trust_dual` the search is skipped in states with dual mass, where the action of most mass
@@ -324,7 +325,8 @@ class Greedy(Policy):
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        actions = greedy_actions(model, rows.values(coef), mass, trust_dual=trust_dual)
+        values = np.max([rows.values(piece) for piece in np.atleast_2d(coef)], axis=0)
+        actions = greedy_actions(model, values, mass, trust_dual=trust_dual)
         return cls(
             basis=rows.basis,
             coef=coef,
@@ -354,9 +356,9 @@ class Greedy(Policy):
                 "trust_dual does not go with a linear model, whose ties are decided by preference: "
                 "leave it out"
             )
-        if len(self.coef) != model.dimension + 1:
+        if self.coef.shape != (model.dimension + 1,):
             raise PolicyError(
-                f"{len(self.coef)} coefficients for a linear model of {model.dimension} state "
+                f"{self.coef.size} coefficients for a linear model of {model.dimension} state "
                 "variables, expected one more than variables: use its own result"
             )
         return GreedyChooser(model, action_price(model, self.coef), self.preference)

@@ -69,7 +69,7 @@ def rule_program(model: EventModel, rule: Callable[..., int], parameters: FloatA
 def greedy_program(
     model: EventModel, basis: Basis, coef: FloatArray, ties: tuple[Any, ...] | None = None
 ) -> Program:
-    """The greedy policy of a polynomial value function."""
+    """The greedy policy of a polynomial (K,), or of the largest of several (J, K)."""
     value = value_function(basis.words(model.dimension), coef, model)
     base = uniform_program(model)
     return replace(base, kind=model.kernels.GREEDY, value=value, ties=ties or base.ties)
@@ -140,22 +140,23 @@ def state_table(model: EventModel, states: IntArray, numbers: FloatArray) -> tup
 def value_function(
     words: list[tuple[int, ...]], coef: FloatArray, model: EventModel
 ) -> tuple[Any, ...]:
-    """Return a polynomial in the layout of the loops."""
+    """Return a polynomial (K,), or the largest of several (J, K), in the layout of the loops."""
     prefix, letter = monomials(words)
     dimension = model.dimension
+    pieces = np.atleast_2d(np.array(coef))
     linear, quadratic = np.zeros(dimension), np.zeros((dimension, dimension))
-    for word, c in zip(words, coef, strict=True):
+    for word, c in zip(words, pieces[0], strict=True):
         if len(word) == 1:
             linear[word[0]] += c
         elif len(word) == 2:
             quadratic[word[0], word[1]] += 0.5 * c
             quadratic[word[1], word[0]] += 0.5 * c
-    is_quadratic = max(len(word) for word in words) <= 2
+    is_quadratic = len(pieces) == 1 and max(len(word) for word in words) <= 2
     curve = np.zeros(model.n_events)
     if model.jumps is not None:
         curve = np.einsum("ei,ij,ej->e", model.jumps, quadratic, model.jumps)
-    constant = float(coef[0])
-    return prefix, letter, np.array(coef), constant, linear, quadratic, is_quadratic, curve
+    constant = float(pieces[0, 0])
+    return prefix, letter, pieces, constant, linear, quadratic, is_quadratic, curve
 
 
 def monomials(words: list[tuple[int, ...]]) -> tuple[IntArray, IntArray]:

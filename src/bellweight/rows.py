@@ -20,7 +20,7 @@ from scipy.linalg import null_space
 
 from bellweight import conditioning, tolerances
 from bellweight.basis import Basis, Indicator
-from bellweight.checks import FloatArray, IntArray, Matrix
+from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.models import EventModel, TabularModel
 from bellweight.models.compile import naming
 from bellweight.programs import monomials, value_function
@@ -103,6 +103,10 @@ class RowSource(ABC):
     @abstractmethod
     def support_of(self, keys: IntArray) -> tuple[Any, Any]:
         """Return the states, indices or vectors, and the actions of some pairs."""
+
+    def are_pairs(self, keys: IntArray) -> BoolArray:
+        """Return which rows are those of pairs: all, where none of another kind stand beside."""
+        return np.ones(len(keys), dtype=np.bool_)
 
 
 class BellmanRows(RowSource):

@@ -32,7 +32,7 @@ from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.status import ArgumentError, BellweightWarning, ModelError
 
-__all__ = ["Phase", "Result", "Rows", "bench_of", "solve"]
+__all__ = ["Phase", "Result", "Rows", "bench_of", "result_of", "solve", "watch_of"]
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
@@ -84,18 +84,18 @@ def solve(
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
-    watch = _print_iteration if progress is True else (progress or None)
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     if isinstance(method, Plan):
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
-        return method.run(
+        found = method.run(
             Order(
                 model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
                 regularisation=regularisation, seed=seed, jobs=jobs, progress=progress,
             )
         )  # fmt: skip
+        return _warned(found) if isinstance(found, Result) else found
     with announcing(_say) if progress is True else nullcontext():
         bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
         earlier = _earlier(resume, model, method, bench)
@@ -107,10 +107,21 @@ def solve(
             point=None if earlier is None else _reached(earlier),
             # The reported iterate is solved again, so its entry is replaced by a fresh one.
             history=() if earlier is None else earlier.history[: earlier.reported_iteration],
-            watch=watch,
+            watch=watch_of(progress),
         )
         seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-        return result_of(bench, method, outcome, limits, seed, seconds)
+        return _warned(result_of(bench, method, outcome, limits, seed, seconds))
+
+
+def _warned(result: Result) -> Result:
+    for note in result.warnings:
+        warnings.warn(note, BellweightWarning, stacklevel=3)
+    return result
+
+
+def watch_of(progress: bool | Watch) -> Watch | None:
+    """Return what to do after each iteration; True is a line for each."""
+    return _print_iteration if progress is True else (progress or None)
 
 
 def _say(text: str) -> None:
@@ -206,19 +217,21 @@ def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
 
 
 def result_of(
-    bench: Bench, method: Method, outcome: Outcome, stop: Stop, seed: int, seconds: float
+    bench: Bench,
+    method: Method | Plan[Any],
+    outcome: Outcome,
+    stop: Stop,
+    seed: int,
+    seconds: float,
 ) -> Result:
-    """Return how a run of the weight loop ended, as a result."""
+    """Return what a run of the loop found."""
     iterate, model = outcome.iterate, bench.model
     coef = iterate.solution.coef
-    notes = _notes(bench, iterate)
-    for note in notes:
-        warnings.warn(note, BellweightWarning, stacklevel=3)
     tabular = model if isinstance(model, TabularModel) else None
     return Result(
         status=outcome.status,
         method=method,
-        mode=method.mode,
+        mode=method.mode if isinstance(method, Method) else "practical",
         basis=_basis(bench),
         names=bench.rows.names,
         coef=_frozen(coef),
@@ -234,7 +247,7 @@ def result_of(
         history=outcome.history,
         reported_iteration=outcome.reported,
         phases=tuple(_phase(bench, *phase) for phase in _paired(outcome)),
-        warnings=notes,
+        warnings=_notes(bench, iterate),
         stop=stop,
         seed=seed,
         seconds=seconds,

@@ -157,7 +157,7 @@ class Fourier(Basis):
     With a seed the n frequencies are normal with deviation 1 / scale and the phases uniform: random
     features of a Gaussian kernel of width `scale`, one number or one per coordinate, by default
     each coordinate's standard deviation. With `seed=None` the cosines are those of each coordinate
-    on its own, cos(k pi (x_i - low) / (high - low)) for k = 1..n.
+    on its own, cos(k pi (x_i - low) / (high - low)) for k = 1..n. Once fitted, the cosines stay.
     """
 
     n: int
@@ -183,6 +183,9 @@ class Fourier(Basis):
             raise BasisError(f"scale is {self.scale!r}, expected numbers above 0")
 
     def on(self, states: FloatArray) -> Fourier:
+        if self.frequencies is not None:
+            self._fitted(states.shape[1])
+            return self
         frequencies, phases = self._regular(states) if self.seed is None else self._random(states)
         return replace(self, frequencies=frequencies, phases=phases)
 

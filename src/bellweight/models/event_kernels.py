@@ -2,8 +2,9 @@
 
 The names above the line stand in for what a model provides; `models/compile.py` writes the real
 ones. A value function is passed as `value = (prefix, letter, coef, constant, linear, quadratic,
-is_quadratic, curve)`: monomial k is monomial prefix[k] times coordinate letter[k], and up to degree
-two the same function is constant + linear' x + x' quadratic x, for which differences are cheap;
+is_quadratic, curve)`: monomial k is monomial prefix[k] times coordinate letter[k], and the value is
+the largest of the polynomials with the rows of coef (J, K) as coefficients. A single polynomial up
+to degree two is also constant + linear' x + x' quadratic x, for which differences are cheap;
 curve[e] is jump' quadratic jump of event e. A table of states is passed as `(slots, states,
 numbers)`: an open-addressing hash table from states (m, d) to rows of numbers (m, A). A dual that
 nearby states share comes with `reach` = (radius, temperature, smoothing mass), and its numbers are
@@ -103,15 +104,24 @@ def quadratic_value_at(state, constant, linear, quadratic, slope):
 
 
 @compiled
+def largest_value(coef, phi):
+    """Return the largest of the polynomials."""
+    largest = -np.inf
+    for j in range(coef.shape[0]):
+        total = 0.0
+        for k in range(coef.shape[1]):
+            total += coef[j, k] * phi[k]
+        largest = max(largest, total)
+    return largest
+
+
+@compiled
 def value_at(state, prefix, letter, coef, constant, linear, quadratic, is_quadratic, slope, phi):
     """Return the value of a state and prepare `slope` for differences around it."""
     if is_quadratic:
         return quadratic_value_at(state, constant, linear, quadratic, slope)
     fill_features(state, prefix, letter, phi)
-    total = 0.0
-    for k in range(len(coef)):
-        total += coef[k] * phi[k]
-    return total
+    return largest_value(coef, phi)
 
 
 @inlined
@@ -134,10 +144,7 @@ def value_change(state, successor, prefix, letter, coef, quadratic, is_quadratic
     if is_quadratic:
         return quadratic_change(state, successor, quadratic, slope)
     fill_features(successor, prefix, letter, phi)
-    total = 0.0
-    for k in range(len(coef)):
-        total += coef[k] * phi[k]
-    return total - here
+    return largest_value(coef, phi) - here
 
 
 @compiled
@@ -366,8 +373,9 @@ def greedy_action(
     # Close: the margin of a tie is relative to the terms of the value, which may cancel.
     fill_features(state, prefix, letter, phi)
     terms = abs(lowest) + abs(user_cost(state, best))
-    for k in range(len(coef)):
-        terms += 2.0 * abs(coef[k] * phi[k])
+    for j in range(coef.shape[0]):
+        for k in range(coef.shape[1]):
+            terms += 2.0 * abs(coef[j, k] * phi[k])
     edge = lowest + TIE * terms
     if second > edge:
         return best
@@ -582,7 +590,7 @@ def rollout(first, last, horizon, keys, discount, policy, basis, costs, sums, hi
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
-    phi = np.zeros(max(len(coef), 1))
+    phi = np.zeros(coef.shape[1])
     seen = np.zeros(n_basis)
     for episode in range(first, last):
         n = episode - first
@@ -637,7 +645,7 @@ def occupied_states(first, last, keys, discount, policy, states, fault_state):
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
-    phi = np.zeros(max(len(coef), 1))
+    phi = np.zeros(coef.shape[1])
     for episode in range(first, last):
         action = 0
         fault = begin(episode, keys[0], state, u)
@@ -674,7 +682,7 @@ def act(state, u, discount, policy):
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
     quality = np.zeros(N_ACTIONS)
-    phi = np.zeros(max(len(coef), 1))
+    phi = np.zeros(coef.shape[1])
     successor = np.zeros(DIMENSION, dtype=np.int64)
     action, _ = choose(
         state, u, discount, kind, parameters, prefix, letter, coef, constant, linear, quadratic,
@@ -692,7 +700,7 @@ def slacks(states, discount, value, slack, fault_state):
     prefix, letter, coef, constant, linear, quadratic, is_quadratic, _ = value
     slope = np.zeros(DIMENSION)
     change = np.zeros(N_EVENTS)
-    phi = np.zeros(max(len(coef), 1))
+    phi = np.zeros(coef.shape[1])
     successor = np.zeros(DIMENSION, dtype=np.int64)
     for n in range(len(states)):
         for i in range(DIMENSION):
