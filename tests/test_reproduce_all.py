@@ -111,8 +111,9 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> Stubs:
     found = Stubs({"table2": Word.DIFFERS, "figure-queue": Word.NOT_REPRODUCED})
     monkeypatch.setattr(everything, "find", found.find)
     few = {name: reproduce.TITLES[name] for name in NAMES}
-    monkeypatch.setattr(everything, "TITLES", few)
+    monkeypatch.setattr(everything, "PAPER", tuple(few))
     monkeypatch.setattr(index, "TITLES", few)
+    monkeypatch.setattr(index, "PAPER", tuple(few))
     return found
 
 
@@ -205,7 +206,7 @@ def test_progress_names_the_part_and_the_share_of_the_whole(stubs: Stubs, tmp_pa
 
 
 def test_every_artefact_has_its_words_and_an_expected_time() -> None:
-    assert set(everything.SECONDS) == set(reproduce.TITLES)
+    assert set(everything.SECONDS) == set(reproduce.PAPER)
     assert set(reproduce.ABOUT) == set(reproduce.TITLES)
     assert sum(full for _, full in everything.SECONDS.values()) < 3_600.0
     for name in reproduce.TITLES:
@@ -405,7 +406,8 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, P
     few = {name: reproduce.TITLES[name] for name in REAL}
     with pytest.MonkeyPatch.context() as patch:
         for module in (everything, index):
-            patch.setattr(module, "TITLES", few)
+            patch.setattr(module, "PAPER", tuple(few))
+        patch.setattr(index, "TITLES", few)
         for queue in (table1, figure_queue):
             patch.setattr(queue, "single_queue", partial(single_queue, capacity=300))
         patch.setattr(table1, "_QUICK", 50)

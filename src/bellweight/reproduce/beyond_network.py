@@ -254,11 +254,11 @@ def greedy(arena: Arena, sample: int, delta: float, episodes: int) -> list[Entry
 def relatives(arena: Arena, sample: int, delta: float) -> list[Entry]:
     """Return relatives of the program on the network: the same rows, other uses of them."""
     states = arena.states(sample)
-    budget = 1.0
+    budget = 0.2  # about what the regularisation allows a state on average
     plans: dict[str, Any] = {
-        f"Smoothed ALP, budget {budget:g}": SmoothedALP(budget, weights=DIA()),
+        f"Smoothed ALP, budget {budget:g}": SmoothedALP(budget=budget, weights=DIA()),
         "Pointwise maximum of three": PointwiseMaximum(
-            [Fixed("initial"), FromPolicy(Uniform()), FromPolicy(arena.last_buffer)]
+            methods=[Fixed("initial"), FromPolicy(Uniform()), FromPolicy(arena.last_buffer)]
         ),
         f"Resampled, delta {delta:g}": Resampled(rounds=2),
     }

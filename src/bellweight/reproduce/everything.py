@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bellweight.reproduce import TITLES, find, folder
+from bellweight.reproduce import PAPER, find, folder
 from bellweight.reproduce.artefact import Artefact, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.index import write_index
 
@@ -49,7 +49,7 @@ def plan(wanted: Wanted) -> tuple[Step, ...]:
     wanted.only(NAME, "quick")
     assert wanted.folder is not None
     steps = []
-    for name in TITLES:
+    for name in PAPER:
         artefact = find(name)
         settings = artefact.settings(wanted)
         document = folder.written(name, wanted.folder)

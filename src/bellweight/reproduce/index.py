@@ -15,7 +15,7 @@ from typing import Any
 from bellweight import files
 from bellweight.display import Column, Table, to_csv, to_html, to_markdown
 from bellweight.display.page import page
-from bellweight.reproduce import ABOUT, TITLES, folder, times
+from bellweight.reproduce import ABOUT, PAPER, TITLES, folder, times
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Word, count
 from bellweight.status import FileError
@@ -183,7 +183,7 @@ def _top(found: Documents) -> str:
 
 def _unfinished(found: Documents) -> str:
     cut = [name for name, document in found.items() if not document["complete"]]
-    missing = [name for name in TITLES if name not in found]
+    missing = [name for name in PAPER if name not in found]
     parts = [("Unfinished", cut), ("Not computed yet", missing)]
     return "".join(
         f"{escape(text)}: {escape(', '.join(names))}. " for text, names in parts if names

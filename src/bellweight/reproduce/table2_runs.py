@@ -42,7 +42,7 @@ BASIS = Polynomial(2)
 
 Watch = Callable[[Iteration], None]
 
-_OTHER_TIE_ORDER = (3, 8, 1, 2, 6, 7, 5, 4)
+OTHER_TIE_ORDER = (3, 8, 1, 2, 6, 7, 5, 4)
 _NEVER = 1e-300  # a tolerance that only moments that stand still to the last bit meet
 _WARM_STATES = 300
 _WARM_METHODS = ("Random", "PIA", "DIA (0.9)")  # every kind of policy, and every loop
@@ -271,7 +271,7 @@ class Workshop:
             )
 
     def _baseline(self, name: str, choice: Choice) -> Rule:
-        fixed = {BEST_STATIC: choice.order, OTHER_TIE: _OTHER_TIE_ORDER}
+        fixed = {BEST_STATIC: choice.order, OTHER_TIE: OTHER_TIE_ORDER}
         if name in fixed:
             return self.network.static_priority([i - 1 for i in fixed[name]])
         return {
