@@ -119,9 +119,7 @@ def long_table(entries: Sequence[Entry]) -> Table:
 def times(entries: Sequence[Entry]) -> tuple[Time, ...]:
     """Return what was measured with a clock."""
     return tuple(
-        Time(
-            f"{e.part}{'' if e.sample is None else f' {e.sample}'}: {e.name}, {_spaced(key)}", value
-        )
+        Time(f"{_place(e)}: {e.name}, {key.replace('_', ' ')}", value)
         for e in entries
         for key, value in e.numbers.items()
         if "seconds" in key and value is not None
