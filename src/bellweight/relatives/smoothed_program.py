@@ -160,7 +160,7 @@ class _Run:
         raise SolverError(Status.FAILED, f"no answer after {_MAX_ROUNDS} rounds of row generation")
 
     def _worst(self, excess: FloatArray, size: FloatArray) -> IntArray:
-        """Return the worst row of each of the states whose rows are violated most beyond rounding."""
+        """Return the worst row of each state, of those states that are violated most."""
         program = self.program
         priced = program.shares[program.pair_state] > 0.0
         relative = np.where(priced, excess / size, -np.inf)
