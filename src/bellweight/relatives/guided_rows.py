@@ -27,9 +27,6 @@ class GuidedRows(TabularRows):
 
     def __init__(self, model: TabularModel, basis: Basis, floor: FloatArray) -> None:
         super().__init__(model, basis)
-        if self.is_sparse:
-            # Guiding rows are dense work on a few functions; the features are made so.
-            self._cache, self._sparse = self.features(slice(None)).toarray(), False
         self.floor = floor
         self._left = 1.0 - model.discount
 

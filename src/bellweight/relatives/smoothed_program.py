@@ -31,7 +31,7 @@ from bellweight.status import SolverError, Status
 _LEAST_SHARE = 1e-12  # of the largest share; the solver takes less for nothing
 _MAX_ROUNDS = 500
 _REACHED = 1e-9  # distance below which the phase-one problem counts as solved
-_PER_FUNCTION = 8  # rows added in a round, for each basis function
+_MOST_ROWS = 2_000  # added in a round
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -160,14 +160,16 @@ class _Run:
         raise SolverError(Status.FAILED, f"no answer after {_MAX_ROUNDS} rounds of row generation")
 
     def _worst(self, excess: FloatArray, size: FloatArray) -> IntArray:
-        """Return the rows, not yet in the master, that are violated most beyond rounding."""
+        """Return the worst row of each state, of those states that are violated most."""
         program = self.program
         priced = program.shares[program.pair_state] > 0.0
         relative = np.where(priced, excess / size, -np.inf)
         relative[program.keys] = -np.inf
         violated = np.flatnonzero(relative > 0.1 * tolerances.FEASIBILITY)
-        most = _PER_FUNCTION * (8 + program.coordinates.rank)
-        return violated[np.argsort(-relative[violated], kind="stable")[:most]]
+        order = violated[np.argsort(-relative[violated], kind="stable")]
+        # A state's worst row says most of what its others do.
+        _, first = np.unique(program.pair_state[order], return_index=True)
+        return order[np.sort(first)[:_MOST_ROWS]]
 
     def _slacks(self, coef: FloatArray) -> FloatArray:
         self.passes += 1
