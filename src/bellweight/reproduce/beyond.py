@@ -153,7 +153,7 @@ def tasks(settings: BeyondSettings) -> list[tuple[str, int | None]]:
     found: list[tuple[str, int | None]] = [
         ("choice", -k) for k in range(1, settings.choice_samples + 1)
     ]
-    found += [("basis", None), ("small relatives", None), ("steps", None)]
+    found += [(part, None) for part in _SMALL]
     found += [("dual", 1), ("greedy", 1), ("relatives", 1)]
     for sample in range(1, settings.samples + 1):
         found += [("samples", sample), ("good", sample), ("auto", sample)]
@@ -192,13 +192,8 @@ def reproduce(
 
 def _computed(so_far: Beyond, arena: Arena, part: str, sample: int | None) -> list[Entry]:
     settings = so_far.settings
-    alone: Mapping[str, Callable[[], list[Entry]]] = {
-        "basis": small.bases,
-        "small relatives": small.relatives,
-        "steps": small.steps,
-    }
     if sample is None:
-        return alone[part]()
+        return _SMALL[part]()
     if part == "choice":
         return network.choice(arena, sample, settings.deltas, settings.choice_episodes)
     if part == "samples":
@@ -214,6 +209,14 @@ def _computed(so_far: Beyond, arena: Arena, part: str, sample: int | None) -> li
     plan = Auto(budget=settings.budget, rounds=settings.rounds)
     entries = network.auto(arena, sample, plan, baselines=part != "auto")
     return [replace(entry, part=part) for entry in entries]
+
+
+_SMALL: Mapping[str, Callable[[], list[Entry]]] = {
+    "basis": small.bases,
+    "small relatives": small.relatives,
+    "searches": small.searches,
+    "steps": small.steps,
+}
 
 
 def _earlier(settings: BeyondSettings) -> Beyond:

@@ -43,7 +43,7 @@ REGULARISED = "Regularised ALP"
 GOOD = "Regularised, a good policy's states"
 AUTO = "Auto, no baselines"
 AUTO_BASELINES = "Auto with baselines"
-RADII = (4.0, 12.0)
+RADII = (10.0, 40.0)
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def greedy(arena: Arena, sample: int, delta: float, episodes: int) -> list[Entry
 def relatives(arena: Arena, sample: int, delta: float) -> list[Entry]:
     """Return relatives of the program on the network: the same rows, other uses of them."""
     states = arena.states(sample)
-    budget = 0.2  # about what the regularisation allows a state on average
+    budget = 5e-4  # larger ones cost more here, and take minutes
     plans: dict[str, Any] = {
         f"Smoothed ALP, budget {budget:g}": SmoothedALP(budget=budget, weights=DIA()),
         "Pointwise maximum of three": PointwiseMaximum(
