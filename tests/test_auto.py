@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import event_models as em
 import numpy as np
 import pytest
+from cli_runs import failure
 
 import bellweight as bw
 from bellweight.auto import default_regularisations, portfolio
 from bellweight.checks import FloatArray
+from bellweight.cli.main import run
 from bellweight.racing import FIRST_LOOK, Track
 from bellweight.resampling import redrawn
 from bellweight.solve import bench_of
@@ -314,3 +317,40 @@ def test_only_sampled_constraint_states_can_be_redrawn(small_queue: bw.TabularMo
     for settings in ({"rounds": 0}, {"episodes": 1}, {"method": "DIA"}):
         with pytest.raises(bw.ArgumentError, match=next(iter(settings))):
             bw.Resampled(**settings)  # type: ignore[arg-type]
+
+
+def test_the_command_line_races_and_saves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = bw.problems.single_queue(capacity=30)
+    kept, out, told = (tmp_path / name for name in ("mine.npz", "league.npz", "league.json"))
+    bw.solve(model, bw.Polynomial(1), bw.Fixed()).save(kept)
+    words = ["auto", "single_queue", "--option", "capacity=30", "--basis", "poly:2"]
+    assert run([*words, "--with", str(kept), "--save", str(out), "--json", str(told)]) == 0
+    league = bw.League.load(out, model)
+    assert f"Winner: {league.winner} costs" in capsys.readouterr().out
+    assert "mine" in {s.name for s in league.standings}
+    assert league.policy.action(3) in range(5)
+    document = json.loads(told.read_text())
+    assert (document["winner"], document["cost"]) == (league.winner, league.cost)
+    assert len(document["league"]) == len(league.standings)
+
+
+def test_the_command_line_refuses_a_budget_for_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["auto", "queue_network", "--states", "50", "--budget", "100"]
+    code, line = failure(words, capsys)
+    assert code == 1
+    assert "budget is 100 episodes, too few for 17 candidates" in line
+
+
+@pytest.mark.parametrize(
+    ("brought", "words"), [([1], "expected names"), ({"x": 1}, "expected a policy or a result")]
+)
+def test_only_policies_and_results_are_brought(brought: Any, words: str) -> None:
+    with pytest.raises(bw.ArgumentError, match=words):
+        bw.Auto(brought=brought)
+
+
+def test_a_brought_policy_needs_a_name_of_its_own(small_queue: bw.TabularModel) -> None:
+    with pytest.raises(bw.ArgumentError, match="'Fixed' is a candidate and brought"):
+        bw.solve(small_queue, bw.Affine(), bw.Auto(brought={"Fixed": bw.Uniform()}))

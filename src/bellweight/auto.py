@@ -10,8 +10,8 @@ was left races against what they find.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,20 +62,25 @@ class Auto(Plan[League]):
     `candidates` maps names to methods, plans, `Candidate`s, policies (baselines, or whatever one
     has) or results; a list gets names by itself. By default: Fixed, Random, PIA with all its
     iterates, and DIA towards two targets, each with several regularisations where the model allows
-    them; `regularisations` replaces those. `budget` counts the episodes of all races and of the
+    them; `regularisations` replaces those. `brought` are policies or results by name that take part
+    besides. `budget` counts the episodes of all races and of the
     judgement, a fifth of it; on tabular models costs are exact and it is not used. `rounds` are
     those of re-drawn constraint states on event models. `max_seconds` ends the search early.
+    `watch` is told what is being done.
     """
 
     candidates: Any = None
+    brought: Mapping[str, Policy | Result] | None = None
     budget: int = 200_000
     confidence: float = 0.95
     rounds: int = 1
     regularisations: Sequence[float] | None = None
     max_seconds: float | None = None
+    watch: Callable[[str], object] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         named(self.candidates)
+        _brought(self.brought)
         checks.count(self.budget, "budget")
         checks.positive(self.confidence, "confidence", below=1.0)
         checks.count(self.rounds, "rounds", least=0)
@@ -119,6 +124,18 @@ def named(candidates: Any) -> dict[str, Any] | None:
         if isinstance(thing, Auto):
             raise ArgumentError(f"candidate {name!r} is an Auto itself: list its candidates")
     return found
+
+
+def _brought(policies: Any) -> dict[str, Policy | Result]:
+    """Return what the user brings, checked."""
+    if policies is None:
+        return {}
+    if not isinstance(policies, Mapping):
+        raise ArgumentError(f"brought is {policies!r}, expected names with their policies")
+    for name, thing in policies.items():
+        if not isinstance(thing, Policy | Result):
+            raise ArgumentError(f"brought {name!r} is {thing!r}, expected a policy or a result")
+    return {str(name): thing for name, thing in policies.items()}
 
 
 def default_regularisations(bench: Bench) -> tuple[float, ...]:
@@ -181,7 +198,12 @@ class _Season:
     def run(self) -> League:
         order, auto = self.order, self.auto
         given = named(auto.candidates)
-        candidates: Mapping[str, Any] = portfolio(self._deltas()) if given is None else given
+        chosen: Mapping[str, Any] = portfolio(self._deltas()) if given is None else given
+        brought = _brought(auto.brought)
+        twice = sorted(set(brought) & set(chosen))
+        if twice:
+            raise ArgumentError(f"{twice[0]!r} is a candidate and brought: use another name")
+        candidates = {**brought, **chosen}
         self._check_budget(len(candidates))
         self._find(candidates)
         self._race()
@@ -366,6 +388,8 @@ class _Season:
     def _say(self, text: str) -> None:
         if self.order.progress is True:
             print(text, flush=True)
+        if self.auto.watch is not None:
+            self.auto.watch(text)
 
 
 def _others(name: str, iterates: list[Iterate], outcome: Outcome) -> Iterator[tuple[str, Policy]]:

@@ -76,13 +76,17 @@ class League(Faces):
         """Return how far behind the winner the policies of the deciding race are."""
         return {"league": self._chart}
 
-    def __str__(self) -> str:
+    def short_table(self) -> Table:
+        """Return the head of the table."""
         told = self.table()
         more = len(told.rows) - _SHOWN
-        if more > 0:
-            rest = f"{more} more policies are in league.table()."
-            told = replace(told, rows=told.rows[:_SHOWN], notes=(*told.notes, rest))
-        return to_text(told).rstrip()
+        if more <= 0:
+            return told
+        rest = f"{more} more policies are in the whole table."
+        return replace(told, rows=told.rows[:_SHOWN], notes=(*told.notes, rest))
+
+    def __str__(self) -> str:
+        return to_text(self.short_table()).rstrip()
 
     def _last_race(self, name: str) -> int:
         return max(n for n, race in enumerate(self.races) if name in _names(race))

@@ -22,7 +22,7 @@ from bellweight.cli.parse import BasisWords, Cycles, MethodName, MethodWords
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
 
-_EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
+EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
 
 
 class _Group(TyperGroup):
@@ -38,7 +38,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     add_completion=False,
-    epilog=_EPILOG,
+    epilog=EPILOG,
     help="Good policies for Markov decision processes too large to solve exactly.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
@@ -89,7 +89,7 @@ def common(
         raise typer.Exit
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def solve(
     context: typer.Context,
     source: Source,
@@ -128,6 +128,10 @@ def solve(
     cycles: Annotated[
         Cycles | None,
         typer.Option(help="pia, dia: the phase reported of a cycle. \\[default: best]"),
+    ] = None,
+    extend: Annotated[
+        float | None,
+        typer.Option(help="dia: states this near (1-norm) share their dual with each other."),
     ] = None,
     regularisation: Annotated[
         float | None,
@@ -180,7 +184,7 @@ def solve(
     check_kept(parse.source_file(source), save, json)
     check_kept(resume, json)
     words = MethodWords(
-        method, weights, target, temperature, smoothing_mass, step_size, start, cycles
+        method, weights, target, temperature, smoothing_mass, step_size, start, cycles, extend
     )
     features = BasisWords(basis, nonnegative)
     wanted = SampleWords(states, states_from, episodes, horizon)
@@ -201,7 +205,7 @@ def solve(
     return exits.of(result.status)
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def problems(json: JsonFile = None) -> int:
     """List the problems that come with Bellweight."""
     check_writable(json)
@@ -222,7 +226,7 @@ def problems(json: JsonFile = None) -> int:
     return exits.DONE
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def evaluate(
     context: typer.Context,
     result: Annotated[Path, typer.Argument(metavar="RESULT.npz", help="A saved result.")],
@@ -279,7 +283,7 @@ def evaluate(
     return exits.DONE
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def certify(
     context: typer.Context,
     result: Annotated[Path, typer.Argument(metavar="RESULT.npz", help="A saved result.")],
@@ -312,7 +316,7 @@ def certify(
     return exits.DONE
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def compare(
     context: typer.Context,
     results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Saved results.")],
@@ -354,7 +358,7 @@ def compare(
     return exits.DONE
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def report(
     context: typer.Context,
     files: Annotated[
@@ -400,7 +404,7 @@ def report(
     return exits.DONE
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def verify(
     context: typer.Context,
     certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE.json")],
@@ -422,7 +426,7 @@ def verify(
     return exits.DONE if found.passed else exits.NOT_VERIFIED
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def reproduce(
     context: typer.Context,
     name: Annotated[
@@ -430,7 +434,7 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="Of the paper: all, table1 to table5, figure-queue, figure-occupancy, "
-            "figure-network or figure-convergence.",
+            "figure-network or figure-convergence. Ours: beyond.",
         ),
     ],
     episodes: Annotated[
@@ -443,7 +447,8 @@ def reproduce(
         bool, typer.Option("--quick", help="A small version of it; all in a few minutes.")
     ] = False,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="table2: samples of states; 5 by default.")
+        int | None,
+        typer.Option(min=1, help="table2, beyond: samples of states; 5 and 10 by default."),
     ] = None,
     states: Annotated[
         str | None,
@@ -453,8 +458,9 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write NAME.json, .csv, .txt and .tex there, pictures and index.html; all and "
-            "table2 go on from there. all: reproduction, or reproduction-quick, by default.",
+            help="Write NAME.json, .csv, .txt and .tex there, pictures and index.html; all, "
+            "table2 and beyond go on from there. all: reproduction, or reproduction-quick, by "
+            "default.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -481,7 +487,7 @@ def reproduce(
     return exits.DONE
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=EPILOG)
 def demo(
     context: typer.Context,
     page: Annotated[

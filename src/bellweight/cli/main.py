@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import typer
 
 from bellweight.cli import exits
-from bellweight.cli.commands import app
 from bellweight.cli.output import Interrupted, complain, one_line, short_warnings
+from bellweight.cli.portfolio import app
 from bellweight.status import BellweightError, SolverError
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]

@@ -54,6 +54,7 @@ class MethodWords:
     step_size: str | None = None
     start: str | None = None
     cycles: Cycles | None = None
+    extend: float | None = None
 
     def given(self) -> list[str]:
         """Return the names of the settings that were given, without the method's own name."""
@@ -77,8 +78,10 @@ _TAKES = {
     MethodName.fixed: ("weights",),
     MethodName.random: (),
     MethodName.pia: ("step_size", "start", "cycles"),
-    MethodName.dia: ("target", "temperature", "smoothing_mass", "step_size", "start", "cycles"),
-}
+    MethodName.dia: (
+        "target", "temperature", "smoothing_mass", "step_size", "start", "cycles", "extend",
+    ),
+}  # fmt: skip
 
 BASES = "poly:DEGREE, kinks:N, radial:N, fourier:N, affine or indicator"
 
@@ -125,7 +128,7 @@ def method(words: MethodWords, model: Model) -> Method:
     settings = {
         key: getattr(words, key)
         for key in words.given()
-        if key in ("temperature", "smoothing_mass")
+        if key in ("temperature", "smoothing_mass", "extend")
     }
     if words.step_size is not None:
         settings["step_size"] = _step_size(words.step_size)

@@ -44,6 +44,7 @@ GOOD = "Regularised, a good policy's states"
 AUTO = "Auto, no baselines"
 AUTO_BASELINES = "Auto with baselines"
 RADII = (10.0, 40.0)
+BUDGET = 5e-4  # of the smoothed program: larger ones cost more here, and take minutes
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Entry:
     numbers: dict[str, Any]
 
 
-class _Purpose(IntEnum):
+class Purpose(IntEnum):
     """What random numbers are for."""
 
     STATES = 0
@@ -80,17 +81,17 @@ class Arena:
         self._seed, self._n, self._episodes, self._jobs = seed, states, episodes, jobs
         self._known: dict[tuple[int, str], FloatArray] = {}
 
-    def seed(self, sample: int, purpose: _Purpose) -> int:
+    def seed(self, sample: int, purpose: Purpose) -> int:
         """Return the seed of a sample, one for each purpose; choice samples are negative."""
         return derived_seed(self._seed, abs(sample), int(sample < 0), int(purpose))
 
     def states(self, sample: int) -> IntArray:
         """Return the constraint states of a sample, from the initial distribution."""
-        return sample_states(self.model, self._n, seed=self.seed(sample, _Purpose.STATES))
+        return sample_states(self.model, self._n, seed=self.seed(sample, Purpose.STATES))
 
     def states_of(self, sample: int, policy: Policy) -> IntArray:
         """Return the same and as many from a policy's occupancy."""
-        seed = self.seed(sample, _Purpose.REDRAWN)
+        seed = self.seed(sample, Purpose.REDRAWN)
         return redrawn(self.model, self.states(sample), policy, None, seed, self._jobs)[0]
 
     def solve(self, sample: int, states: IntArray, method: Any, delta: float = 0.0) -> Any:
@@ -100,12 +101,12 @@ class Arena:
             warnings.simplefilter("ignore", BellweightWarning)
             return solve(
                 self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
-                regularisation=delta, seed=self.seed(sample, _Purpose.OCCUPANCY), jobs=self._jobs,
+                regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY), jobs=self._jobs,
             )  # fmt: skip
 
     def judged(self, part: str, sample: int, name: str, policy: Policy, **more: Any) -> Entry:
         """Return a policy's cost in a sample, paired with both baselines."""
-        costs = self._costs(sample, policy, _Purpose.EVALUATION)
+        costs = self._costs(sample, policy, Purpose.EVALUATION)
         mean, width = mean_and_half_width(costs)
         numbers: dict[str, Any] = {"cost": mean, "half_width": width}
         for key, rule in (("last_buffer", self.last_buffer), ("static", self.best_static)):
@@ -115,17 +116,17 @@ class Arena:
 
     def choice_cost(self, sample: int, policy: Policy, episodes: int) -> float:
         """Return a cost by which something is chosen: never one that is reported."""
-        return float(self._costs(sample, policy, _Purpose.CHOICE, episodes).mean())
+        return float(self._costs(sample, policy, Purpose.CHOICE, episodes).mean())
 
     def _baseline(self, sample: int, key: str, rule: Policy) -> FloatArray:
         # Samples come one after the other.
         self._known = {known: c for known, c in self._known.items() if known[0] == sample}
         if (sample, key) not in self._known:
-            self._known[sample, key] = self._costs(sample, rule, _Purpose.EVALUATION)
+            self._known[sample, key] = self._costs(sample, rule, Purpose.EVALUATION)
         return self._known[sample, key]
 
     def _costs(
-        self, sample: int, policy: Policy, purpose: _Purpose, episodes: int | None = None
+        self, sample: int, policy: Policy, purpose: Purpose, episodes: int | None = None
     ) -> FloatArray:
         n = self._episodes if episodes is None else episodes
         seed = self.seed(sample, purpose)
@@ -254,9 +255,8 @@ def greedy(arena: Arena, sample: int, delta: float, episodes: int) -> list[Entry
 def relatives(arena: Arena, sample: int, delta: float) -> list[Entry]:
     """Return relatives of the program on the network: the same rows, other uses of them."""
     states = arena.states(sample)
-    budget = 5e-4  # larger ones cost more here, and take minutes
     plans: dict[str, Any] = {
-        f"Smoothed ALP, budget {budget:g}": SmoothedALP(budget=budget, weights=DIA()),
+        f"Smoothed ALP, budget {BUDGET:g}": SmoothedALP(budget=BUDGET, weights=DIA()),
         "Pointwise maximum of three": PointwiseMaximum(
             methods=[Fixed("initial"), FromPolicy(Uniform()), FromPolicy(arena.last_buffer)]
         ),

@@ -1,0 +1,120 @@
+"""`bellweight auto`: a portfolio of methods, raced."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bellweight.cli import exits, parse, reporting, sampling
+from bellweight.cli.commands import EPILOG, Jobs, JsonFile, Options, Seed, Source, app
+from bellweight.cli.output import check_kept, check_writable, console, say, write_document
+from bellweight.cli.parse import BasisWords
+from bellweight.cli.progress import Progress
+from bellweight.cli.sampling import SampleWords, StatesFrom
+from bellweight.status import BellweightWarning
+
+if TYPE_CHECKING:
+    from bellweight.auto import Auto
+    from bellweight.cli.parse import Model
+    from bellweight.league import League
+
+__all__ = ["app", "auto"]
+
+
+@app.command(epilog=EPILOG)
+def auto(
+    context: typer.Context,
+    source: Source,
+    basis: Annotated[str | None, typer.Option(help=f"{parse.BASES}, as in solve.")] = None,
+    nonnegative: Annotated[
+        bool, typer.Option("--nonnegative", help="affine: as in solve.")
+    ] = False,
+    brought: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with", metavar="RESULT.npz", help="A saved result that takes part; repeat for more."
+        ),
+    ] = None,
+    budget: Annotated[
+        int, typer.Option(min=1, help="Episodes of all races and of the judgement.")
+    ] = 200_000,
+    confidence: Annotated[
+        float, typer.Option(help="With which the best policy is never dropped.")
+    ] = 0.95,
+    rounds: Annotated[
+        int, typer.Option(min=0, help="event models: rounds of re-drawn constraint states.")
+    ] = 1,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Stop the search after about this long.")
+    ] = None,
+    states: Annotated[
+        int | None, typer.Option(min=1, help="event models: how many constraint states.")
+    ] = None,
+    states_from: Annotated[
+        StatesFrom | None, typer.Option(help="event models: as in solve.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="event and linear models: per occupancy estimate.")
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="event and linear models: steps per episode.")
+    ] = None,
+    option: Options = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save the league.")] = None,
+    json: JsonFile = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+) -> int:
+    """Try many methods, race their policies, and judge the winner on fresh random numbers."""
+    check_writable(save, json)
+    for read in (*(brought or []), parse.source_file(source)):
+        check_kept(read, save, json)
+    from bellweight.auto import Auto
+    from bellweight.display.screen import print_table
+    from bellweight.report.document import plain
+
+    wanted = SampleWords(states, states_from, episodes, horizon)
+    with Progress("preparing the model", context.obj) as progress:
+        model = parse.model(source, parse.options(option or []))
+        plan = Auto(
+            brought=reporting.load(brought, model) if brought else None,
+            budget=budget, confidence=confidence, rounds=rounds, max_seconds=max_seconds,
+            watch=progress.tell,
+        )  # fmt: skip
+        words = BasisWords(basis, nonnegative)
+        league = _run(plan, model, words, wanted, seed, jobs)
+    if save is not None:
+        league.save(save)
+    screen = console(json)
+    print_table(screen, league.short_table())
+    if save is not None:
+        say(screen, f"saved to {save}: bellweight.League.load reads it")
+    write_document(json, {"source": source, "league": plain(league.table().rows),
+                          "winner": league.winner, "cost": league.cost,
+                          "half_width": league.half_width})  # fmt: skip
+    return exits.DONE
+
+
+def _run(
+    plan: Auto,
+    model: Model,
+    basis: BasisWords,
+    wanted: SampleWords,
+    seed: int,
+    jobs: int | None,
+) -> League:
+    from bellweight.solve import solve
+
+    sample = sampling.sample(wanted, model, seed)
+    with warnings.catch_warnings():
+        # Candidates that end badly are told in the league.
+        warnings.simplefilter("ignore", BellweightWarning)
+        return solve(
+            model, parse.basis(basis, model), plan,
+            rows=None if sample is None else sample.rows,
+            simulation=None if sample is None else sample.simulation,
+            seed=seed, jobs=jobs,
+        )  # fmt: skip
