@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bellweight import checks
 from bellweight.auto import Auto
 from bellweight.display import Table
@@ -49,7 +47,7 @@ class BeyondSettings(Settings):
     states: int = TABLE2_STATES
     deltas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0)
     good_deltas: tuple[float, ...] = (0.3, 3.0)
-    choice_samples: int = 4
+    choice_samples: int = 8
     choice_episodes: int = 4_000
     occupancy_episodes: int = 2_000
     baseline_samples: int = 3
@@ -99,13 +97,15 @@ class Beyond(Reproduction):
 
     @property
     def delta(self) -> float:
-        """The regularisation of least mean cost on the samples for choosing it."""
-        chosen = [entry.numbers for entry in self.entries if entry.part == "choice"]
-        costs = {
-            delta: float(np.mean([n["cost"] for n in chosen if n["delta"] == delta]))
+        """The regularisation whose worst sample is best, of the samples for choosing it.
+
+        The worst, as it is to do well on every sample and not on average alone.
+        """
+        worst = {
+            delta: max(e.numbers["gap"] for e in self.part("choice") if e.numbers["delta"] == delta)
             for delta in self.settings.deltas
         }
-        return min(costs, key=lambda delta: costs[delta])
+        return min(worst, key=lambda delta: worst[delta])
 
     def part(self, name: str) -> list[Entry]:
         """Return the entries of a part."""

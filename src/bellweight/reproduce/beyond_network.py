@@ -28,7 +28,7 @@ from bellweight.reproduce.paper import TABLE2_HORIZON
 from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
 from bellweight.resampling import Resampled, redrawn
 from bellweight.rows import SampledRows
-from bellweight.selection import Method
+from bellweight.selection import Method, Stop
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
 from bellweight.solve import Result, solve
 from bellweight.status import BellweightWarning
@@ -44,6 +44,7 @@ GOOD = "Regularised, a good policy's states"
 AUTO = "Auto, no baselines"
 AUTO_BASELINES = "Auto with baselines"
 RADII = (10.0, 40.0)
+_A_FEW = Stop(max_iterations=5)
 BUDGET = 5e-4  # of the smoothed program: larger ones cost more here, and take minutes
 
 
@@ -94,14 +95,21 @@ class Arena:
         seed = self.seed(sample, Purpose.REDRAWN)
         return redrawn(self.model, self.states(sample), policy, None, seed, self._jobs)[0]
 
-    def solve(self, sample: int, states: IntArray, method: Any, delta: float = 0.0) -> Any:
+    def solve(
+        self,
+        sample: int,
+        states: IntArray,
+        method: Any,
+        delta: float = 0.0,
+        stop: Stop | None = None,
+    ) -> Any:
         """Run a method or plan on some states."""
         with warnings.catch_warnings():
             # Functions that a sample cannot tell apart are dropped; the cost shows what it did.
             warnings.simplefilter("ignore", BellweightWarning)
             return solve(
                 self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
-                regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY), jobs=self._jobs,
+                stop=stop, regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY), jobs=self._jobs,
             )  # fmt: skip
 
     def judged(self, part: str, sample: int, name: str, policy: Policy, **more: Any) -> Entry:
@@ -114,9 +122,13 @@ class Arena:
             numbers |= {f"to_{key}": gap, f"to_{key}_half_width": gap_width}
         return Entry(part, sample, name, {**numbers, **more})
 
-    def choice_cost(self, sample: int, policy: Policy, episodes: int) -> float:
-        """Return a cost by which something is chosen: never one that is reported."""
-        return float(self._costs(sample, policy, Purpose.CHOICE, episodes).mean())
+    def choice_gap(self, sample: int, policy: Policy, episodes: int) -> float:
+        """Return a difference to last-buffer-first by which something is chosen, and only that."""
+        costs, reference = (
+            self._costs(sample, each, Purpose.CHOICE, episodes)
+            for each in (policy, self.last_buffer)
+        )
+        return float((costs - reference).mean())
 
     def _baseline(self, sample: int, key: str, rule: Policy) -> FloatArray:
         # Samples come one after the other.
@@ -140,8 +152,8 @@ def choice(arena: Arena, sample: int, deltas: Sequence[float], episodes: int) ->
     found = []
     for delta in deltas:
         policy = arena.solve(sample, states, Fixed("initial"), delta).policy
-        cost = arena.choice_cost(sample, policy, episodes)
-        found.append(Entry("choice", sample, f"delta {delta:g}", {"delta": delta, "cost": cost}))
+        gap = arena.choice_gap(sample, policy, episodes)
+        found.append(Entry("choice", sample, f"delta {delta:g}", {"delta": delta, "gap": gap}))
     return found
 
 
@@ -178,9 +190,9 @@ def good(arena: Arena, sample: int, deltas: Sequence[float], episodes: int) -> l
     for words, method in weightings.items():
         for delta in deltas:
             found[f"{words}, delta {delta:g}"] = arena.solve(sample, states, method, delta)
-    costs = {n: arena.choice_cost(sample, r.policy, episodes) for n, r in found.items()}
-    best = min(costs, key=lambda name: costs[name])
-    own = min((n for n in costs if n.startswith("occ")), key=lambda name: costs[name])
+    gaps = {n: arena.choice_gap(sample, r.policy, episodes) for n, r in found.items()}
+    best = min(gaps, key=lambda name: gaps[name])
+    own = min((n for n in gaps if n.startswith("occ")), key=lambda name: gaps[name])
     return [
         arena.judged("good", sample, GOOD, found[best].policy, chosen=best),
         arena.judged(
@@ -216,7 +228,8 @@ def dual(arena: Arena, sample: int, deltas: Sequence[float]) -> list[Entry]:
     for delta in (0.0, *deltas):
         for radius in (None, *RADII) if delta in (0.0, deltas[-1]) else (None,):
             began = time.perf_counter()
-            result = arena.solve(sample, states, DIA(target=Uniform(), extend=radius), delta)
+            method = DIA(target=Uniform(), extend=radius)
+            result = arena.solve(sample, states, method, delta, _A_FEW)
             massive = len(np.unique(result.support.states, axis=0))
             reach = "" if radius is None else f", radius {radius:g}"
             numbers = {

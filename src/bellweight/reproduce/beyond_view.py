@@ -289,15 +289,20 @@ def _choice_table(found: Beyond) -> Table | None:
         return None
     rows = []
     for delta in found.settings.deltas:
-        costs = [e.numbers["cost"] for e in entries if e.numbers["delta"] == delta]
-        if costs:
-            rows.append({"delta": delta, "cost": float(np.mean(costs)), "n": len(costs)})
+        gaps = [e.numbers["gap"] for e in entries if e.numbers["delta"] == delta]
+        if gaps:
+            mean, worst = float(np.mean(gaps)), max(gaps)
+            rows.append({"delta": delta, "mean": mean, "worst": worst, "n": len(gaps)})
     columns = (
         Column("delta", "delta", "{:g}".format),
-        Column("cost", "mean cost", "{:,.1f}".format),
+        Column("mean", "minus last buffer first, mean", "{:+,.1f}".format),
+        Column("worst", "worst sample", "{:+,.1f}".format),
         Column("n", "samples"),
     )
-    note = f"Chosen, and used for every sample of the study: {found.delta:g}."
+    note = (
+        f"Chosen, because its worst sample is best, and used for every sample of the study: "
+        f"{found.delta:g}."
+    )
     return Table("The regularisation, on samples of its own", columns, tuple(rows), (note,))
 
 
