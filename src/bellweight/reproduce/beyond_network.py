@@ -109,7 +109,8 @@ class Arena:
             warnings.simplefilter("ignore", BellweightWarning)
             return solve(
                 self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
-                stop=stop, regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY), jobs=self._jobs,
+                stop=stop, regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY),
+                jobs=self._jobs,
             )  # fmt: skip
 
     def judged(self, part: str, sample: int, name: str, policy: Policy, **more: Any) -> Entry:
