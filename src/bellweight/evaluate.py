@@ -7,19 +7,18 @@ if the model declares by how much the expected cost can grow in a step.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from bellweight import checks, files
 from bellweight.checks import FloatArray
 from bellweight.display import Column, Table, pair_text
-from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import Between, gap_chart
+from bellweight.display.gaps import Between, difference_chart, gap_chart
 from bellweight.models import LinearModel, TabularModel
 from bellweight.occupancy import default_horizon, policy_chain
 from bellweight.policy import Greedy, Model, Policy
@@ -102,22 +101,12 @@ class Difference:
 
 @files.storable
 @dataclass(frozen=True)
-class Comparison(Faces):
+class Comparison(Faces, files.Saved):
     """Evaluations on the same random numbers, and paired differences to the baseline."""
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[str, Difference]
     baseline: str
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison to an `.npz` file, whole or not at all."""
-        files.save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a comparison written by `save`."""
-        found: Self = files.load(path, cls)
-        return found
 
     def table(self) -> Table:
         """Return one row for each policy: its cost, and its difference to the baseline."""
@@ -158,22 +147,12 @@ class Comparison(Faces):
         return (gap_chart(found),)
 
     def _paired(self) -> tuple[Picture, ...]:
-        others = {n: d for n, d in reversed(list(self.differences.items())) if n != self.baseline}
-        if not others:
-            return ()
-        means = np.array([gap.mean for gap in others.values()])
-        widths = np.array([gap.half_width for gap in others.values()])
-        places = np.arange(len(others), dtype=np.float64)
-        zero = Line(self.baseline, np.zeros(2), np.array([-0.5, len(others) - 0.5]), "rule")
-        points = Line("paired difference, with 95 % interval", means, places, "points", widths)
-        alt = " ".join(f"{name}: {gap} to {self.baseline}." for name, gap in others.items())
+        gaps = {n: (d.mean, d.half_width) for n, d in self.differences.items()}
+        del gaps[self.baseline]
         title = f"Cost minus that of {self.baseline}, on the same random numbers"
-        return (
-            Chart(
-                "difference", title, "expected discounted cost, negative is better", "",
-                (zero, points), alt, y_names=tuple(others),
-            ),
-        )  # fmt: skip
+        if not gaps:
+            return ()
+        return (difference_chart("difference", title, self.baseline, gaps, "paired difference"),)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.evaluations)

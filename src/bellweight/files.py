@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -37,6 +37,20 @@ def storable(cls: _Class) -> _Class:
     """Register a dataclass so that files may contain it."""
     _registry[cls.__name__] = cls
     return cls
+
+
+class Saved:
+    """What saves itself in an `.npz` file and reads itself back; for registered classes."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to an `.npz` file, whole or not at all."""
+        save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        found: Self = load(path, cls)
+        return found
 
 
 @storable

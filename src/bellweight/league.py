@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
-
 from bellweight import files
 from bellweight.display import Column, Table, number_text, pair_text, to_text
-from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import difference_chart
 from bellweight.evaluate import Evaluation
 from bellweight.policy import Model, Policy
 from bellweight.racing import Race, Standing
@@ -21,7 +20,7 @@ from bellweight.result import Result
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class League(Faces):
+class League(Faces, files.Saved):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
     `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
@@ -52,14 +51,10 @@ class League(Faces):
                 known.setdefault(standing.name, standing)
         return tuple(known.values())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the league to an `.npz` file, whole or not at all."""
-        files.save(path, self)
-
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
         """Read a league written by `save`; with `model`, its policy can act."""
-        found: Self = files.load(path, cls)
+        found = super().load(path)
         return found if model is None else replace(found, policy=found.policy.on(model))
 
     def table(self) -> Table:
@@ -133,20 +128,9 @@ class League(Faces):
         )
 
     def _chart(self) -> tuple[Picture, ...]:
-        standings = self.races[-1].standings[::-1]
-        places = np.arange(len(standings), dtype=np.float64)
-        means = np.array([s.behind.mean for s in standings])
-        widths = np.array([s.behind.half_width for s in standings])
-        zero = Line(self.winner, np.zeros(2), np.array([-0.5, len(standings) - 0.5]), "rule")
-        points = Line("behind the winner, with 95 % interval", means, places, "points", widths)
-        alt = " ".join(f"{s.name}: {s.behind} behind {self.winner}." for s in standings)
-        title = f"How far policies are behind {self.winner}"
-        return (
-            Chart(
-                "league", title, "expected discounted cost", "", (zero, points), alt,
-                y_names=tuple(s.name for s in standings),
-            ),
-        )  # fmt: skip
+        gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in self.races[-1].standings}
+        title = f"Cost minus that of {self.winner}, in the deciding race"
+        return (difference_chart("league", title, self.winner, gaps, "behind the winner"),)
 
 
 def _names(race: Race) -> set[str]:

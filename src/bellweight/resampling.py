@@ -9,9 +9,8 @@ rows held the value function down.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -55,11 +54,11 @@ class Round:
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Resampling(Faces):
+class Resampling(Faces, files.Saved):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.
 
     `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
-    had no part in choosing it.
+    had no part in choosing it. A loaded one's policies need their model to act, `policy.on(model)`.
     """
 
     rounds: tuple[Round, ...]
@@ -81,16 +80,6 @@ class Resampling(Faces):
         """Whether the last round changed the cost by no more than its interval."""
         change = self.rounds[-1].change
         return change is not None and not change.is_clear
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to an `.npz` file, whole or not at all."""
-        files.save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote; its policies need their model to act, `policy.on(model)`."""
-        found: Self = files.load(path, cls)
-        return found
 
     def table(self) -> Table:
         """Return one row for each round."""

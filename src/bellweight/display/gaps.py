@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellweight.display.charts import Chart, Line
+from bellweight.display.table import pair_text
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,22 @@ def _gap_sentence(row: Between, *, bounded: bool) -> str:
     elif bounded:
         bound = "; no lower bound is proven"
     return f"{row.label}: cost {row.cost:,.6g}{width}{bound}."
+
+
+def difference_chart(
+    name: str, title: str, reference: str, gaps: Mapping[str, tuple[float, float]], words: str
+) -> Chart:
+    """Return differences to a reference, each with its half-width, the first on top.
+
+    `words` say what a point is.
+    """
+    shown = dict(reversed(list(gaps.items())))
+    means, widths = (np.array(column) for column in zip(*shown.values(), strict=True))
+    places = np.arange(len(shown), dtype=np.float64)
+    zero = Line(reference, np.zeros(2), np.array([-0.5, len(shown) - 0.5]), "rule")
+    points = Line(f"{words}, with 95 % interval", means, places, "points", widths)
+    alt = " ".join(
+        f"{policy}: {pair_text(*gap, sign='+')} to {reference}." for policy, gap in gaps.items()
+    )
+    label = "expected discounted cost, negative is better"
+    return Chart(name, title, label, "", (zero, points), alt, y_names=tuple(shown))
