@@ -103,6 +103,12 @@ def test_claims_about_simulated_costs_need_enough_episodes() -> None:
     assert better.compared()[0].verdict.word is Word.BETTER
 
 
+def test_claims_about_samples_need_ten_of_them() -> None:
+    few = study([-120.0, -110.0], [100.0, -200.0])
+    many = replace(few, settings=BeyondSettings(episodes=400_000, samples=2))
+    assert set(verdicts_of(few)) == set(verdicts_of(many)) == {"not judged"}
+
+
 def test_it_is_not_of_the_paper() -> None:
     assert "beyond" in TITLES
     assert "beyond" not in PAPER

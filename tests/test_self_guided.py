@@ -185,5 +185,11 @@ def test_bad_orders() -> None:
         bw.solve(network(), bw.Polynomial(1), plan)
     with pytest.raises(bw.ArgumentError, match="expected 0: guiding rows must hold"):
         bw.solve(queue(), bw.Polynomial(1), plan, regularisation=1.0)
-    with pytest.raises(bw.BasisError, match="has bounds of its own"):
-        bw.solve(queue(), bw.Polynomial(1, lower=0.0), plan)
+
+
+def test_bounds_of_the_given_basis_hold_to_the_end() -> None:
+    plan = bw.SelfGuided(features=3, batches=2, seed=1)
+    found = bw.solve(queue(), bw.Polynomial(1, lower=0.0), plan)
+    assert len(found.results) > 1
+    for result in found.results:
+        assert result.coef[:2].min() >= -1e-9

@@ -28,9 +28,9 @@ from bellweight.racing import FIRST_LOOK, Race, race
 from bellweight.resampling import redrawn, sampled_rows
 from bellweight.result import Result
 from bellweight.rows import BellmanRows, SampledRows
-from bellweight.selection import Method, Outcome, Stop, select_weights
-from bellweight.solve import bench_of, result_of, solve
-from bellweight.status import ArgumentError, BellweightError, Status
+from bellweight.selection import Method, Stop
+from bellweight.solve import bench_of, run_part
+from bellweight.status import ArgumentError, BellweightError
 from bellweight.streams import derived_seed
 from bellweight.weights import DIA, PIA, Fixed, FromPolicy
 
@@ -84,10 +84,17 @@ class Auto(Plan[League]):
         checks.count(self.budget, "budget")
         checks.positive(self.confidence, "confidence", below=1.0)
         checks.count(self.rounds, "rounds", least=0)
-        for delta in self.regularisations or ():
-            checks.at_least_zero(delta, "regularisations")
+        if self.regularisations is not None:
+            given = checks.float_array(
+                self.regularisations, "regularisations", (-1,), ArgumentError
+            )
+            for delta in given:
+                checks.at_least_zero(float(delta), "regularisations")
+            object.__setattr__(self, "regularisations", tuple(given.tolist()))
         if self.max_seconds is not None:
             checks.positive(self.max_seconds, "max_seconds")
+        if self.watch is not None and not callable(self.watch):
+            raise ArgumentError(f"watch is {self.watch!r}, expected a function of a text")
 
     def run(self, order: Order) -> League:
         """Carry out the plan."""
@@ -112,7 +119,7 @@ def named(candidates: Any) -> dict[str, Any] | None:
         found = {str(name): thing for name, thing in candidates.items()}
     else:
         for thing in candidates:
-            kind = _kind(thing)
+            kind = _described(thing)
             number = sum(name.split(" #")[0] == kind for name in found)
             found[kind if number == 0 else f"{kind} #{number + 1}"] = thing
     for name, thing in found.items():
@@ -121,7 +128,7 @@ def named(candidates: Any) -> dict[str, Any] | None:
                 f"candidate {name!r} is {thing!r}, expected a method, plan, Candidate, policy or "
                 "result"
             )
-        if isinstance(thing, Auto):
+        if isinstance(thing.method if isinstance(thing, Candidate) else thing, Auto):
             raise ArgumentError(f"candidate {name!r} is an Auto itself: list its candidates")
     return found
 
@@ -192,37 +199,76 @@ class _Season:
         self._failed: dict[str, str] = {}
         self._notes: list[str] = []
         self._races: list[Race] = []
-        self._benches: dict[tuple[float, int], Bench] = {}
-        self._round = 0
+        self._seconds_per_episode = 0.0
+        self._bench: Bench | None = None
 
     def run(self) -> League:
-        order, auto = self.order, self.auto
-        given = named(auto.candidates)
-        chosen: Mapping[str, Any] = portfolio(self._deltas()) if given is None else given
+        auto = self.auto
+        chosen: Mapping[str, Any] | None = named(auto.candidates)
+        if chosen is None or any(not _is_ready(thing) for thing in chosen.values()):
+            self._bench = self._bench_on(self.order)  # says what is wrong with the arguments
+        if chosen is None:
+            chosen = portfolio(self._deltas())
         brought = _brought(auto.brought)
         twice = sorted(set(brought) & set(chosen))
         if twice:
             raise ArgumentError(f"{twice[0]!r} is a candidate and brought: use another name")
         candidates = {**brought, **chosen}
         self._check_budget(len(candidates))
-        self._find(candidates)
-        self._race()
-        solves = any(not isinstance(thing, Policy | Result) for thing in candidates.values())
-        if isinstance(order.model, EventModel) and solves:
-            self._first_states = sampled_rows(order)
-            for self._round in range(1, auto.rounds + 1):
-                if self._is_late(_SOLVING):
-                    self._notes.append("The time limit left no time to re-draw constraint states.")
-                    break
-                self._redraw()
+        try:
+            self._find(candidates)
+            self._race(0)
+            self._later_rounds()
+        except KeyboardInterrupt:
+            # What a race has decided is worth keeping.
+            if not self._races:
+                raise
+            self._notes.append("Interrupted: the winner is that of the last finished race.")
         return self._league()
+
+    def _later_rounds(self) -> None:
+        """Draw constraint states from the leader's occupancy, solve there, and race who is left."""
+        order = self.order
+        if not isinstance(order.model, EventModel) or self._bench is None:
+            return
+        first = sampled_rows(order)
+        for number in range(1, self._rounds + 1):
+            room = self._race_budget // FIRST_LOOK - len(self._left())
+            if self._is_late(_SOLVING) or room < 1:
+                lacks = "time" if self._is_late(_SOLVING) else "budget"
+                self._notes.append(f"No {lacks} was left to re-draw constraint states.")
+                return
+            leader = self._policies[self._races[-1].winner]
+            dual = leader.dual if isinstance(leader, Greedy) else None
+            seed = derived_seed(order.seed, _STATES, number)
+            states, _, _ = redrawn(order.model, first, leader, dual, seed, order.jobs)
+            self._bench = self._bench_on(replace(order, rows=SampledRows(states)))
+            self._notes.append(
+                f"Round {number}: constraint states of {self._races[-1].winner} were added."
+            )
+            fresh = list(followers(leader, self._deltas()).items())
+            if len(fresh) > room:
+                self._notes.append(
+                    f"Round {number}: the budget has room for {room} of {len(fresh)} candidates."
+                )
+            self._policies = self._left()
+            self._find({f"{name}, round {number}": found for name, found in fresh[:room]})
+            self._race(number)
+
+    def _left(self) -> dict[str, Policy]:
+        """Return the policies that the last race did not drop."""
+        names = [s.name for s in self._races[-1].standings if not s.dropped]
+        return {name: self._policies[name] for name in names}
 
     def _deltas(self) -> tuple[float, ...]:
         if self.auto.regularisations is not None:
             return tuple(delta for delta in self.auto.regularisations if delta > 0.0)
         if isinstance(self.order.model, LinearModel):
             return ()
-        return default_regularisations(self._bench(0.0))
+        if self.order.regularisation > 0.0:
+            return (self.order.regularisation,)
+        assert self._bench is not None
+        return default_regularisations(self._bench)
 
     def _check_budget(self, n_candidates: int) -> None:
         if isinstance(self.order.model, TabularModel):
@@ -230,125 +276,102 @@ class _Season:
         least = FIRST_LOOK * n_candidates
         if self._race_budget < least:
             needed = int(np.ceil(least * (self.auto.budget / self._race_budget)))
+            many = "one candidate" if n_candidates == 1 else f"{n_candidates} candidates"
             raise ArgumentError(
-                f"budget is {self.auto.budget:,} episodes, too few for {n_candidates} candidates: "
-                f"expected at least {needed:,}, or fewer candidates or rounds"
+                f"budget is {self.auto.budget:,} episodes, too few for {many}: expected at least "
+                f"{needed:,}, or fewer candidates or rounds"
             )
+
+    @property
+    def _rounds(self) -> int:
+        """Rounds of re-drawn constraint states."""
+        return self.auto.rounds if isinstance(self.order.model, EventModel) else 0
 
     @property
     def _race_budget(self) -> int:
         """Episodes of one race."""
-        rounds = self.auto.rounds if isinstance(self.order.model, EventModel) else 0
-        return max(1, int((1.0 - _FINAL) * self.auto.budget) // (rounds + 1))
+        return max(1, int((1.0 - _FINAL) * self.auto.budget) // (self._rounds + 1))
 
     def _find(self, candidates: Mapping[str, Any]) -> None:
         """Turn candidates into policies, those reported first."""
         on_the_way: dict[str, Policy] = {}
         for number, (name, thing) in enumerate(candidates.items(), start=1):
-            if self._is_late(_SOLVING):
+            if self._is_late(_SOLVING) and self._policies and not _is_ready(thing):
                 self._failed[name] = "not tried, the time was up"
                 continue
             self._say(f"candidate {number} of {len(candidates)}: {name}")
             try:
                 on_the_way |= self._found(name, thing)
-            except BellweightError as problem:
+            except (BellweightError, np.linalg.LinAlgError) as problem:
                 self._failed[name] = str(problem)
-        room = self._race_budget // FIRST_LOOK - len(self._policies)
-        if isinstance(self.order.model, TabularModel) or len(on_the_way) <= room:
-            self._policies |= on_the_way
-        else:
-            self._notes.append(
-                f"{len(on_the_way) - room} iterates on the way were left out: the budget has no "
-                "room for them."
-            )
-            self._policies |= dict(list(on_the_way.items())[:room])
         if not self._policies:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
             raise ArgumentError(f"no candidate led to a policy: {why}")
+        room = max(0, self._race_budget // FIRST_LOOK - len(self._policies))
+        if not isinstance(self.order.model, TabularModel) and len(on_the_way) > room:
+            self._notes.append(
+                f"The budget has room for {room} of {len(on_the_way)} iterates on the way."
+            )
+            on_the_way = dict(list(on_the_way.items())[:room])
+        self._policies |= on_the_way
 
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:
         """Add what a candidate reports; return the policies it met on the way."""
-        if isinstance(thing, Policy | Result):
-            policy = thing if isinstance(thing, Policy) else thing.policy
-            self._policies[name] = policy.on(self.order.model)
+        if isinstance(thing, Result):
+            if thing.model_digest != self.order.model.digest:
+                raise ArgumentError(f"it is the result of another model, {thing.model_name}")
+            self._policies[name] = thing.policy.on(self.order.model)
             return {}
-        candidate = thing if isinstance(thing, Candidate) else None
-        method = thing if candidate is None else candidate.method
-        delta = self.order.regularisation if candidate is None else candidate.regularisation
-        if isinstance(method, Plan):
-            self._policies[name] = self._carried_out(method, delta).policy
+        if isinstance(thing, Policy):
+            self._policies[name] = thing.on(self.order.model)
             return {}
+        delta = self.order.regularisation
+        if isinstance(thing, Candidate):
+            thing, delta = thing.method, thing.regularisation
+        if isinstance(thing, Plan):
+            self._policies[name] = thing.run(
+                replace(self.order, regularisation=delta, progress=False)
+            ).policy
+            return {}
+        assert self._bench is not None
         iterates: list[Iterate] = []
-        began = time.perf_counter()
-        bench, stop = self._bench(delta), self.order.stop or _STOP
-        outcome = select_weights(bench, method, stop, visit=iterates.append, watch=self._watch())
-        if outcome.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        self._policies[name] = outcome.iterate.greedy
-        seconds = time.perf_counter() - began
-        self._results[name] = result_of(bench, method, outcome, stop, self.order.seed, seconds)
+        bench = self._bench if delta == 0.0 else self._bench.regularised(delta)
+        quiet = replace(self.order, progress=self._watch())
+        result = run_part(bench, thing, quiet, stop=_STOP, visit=iterates.append)
+        self._policies[name] = result.policy
+        self._results[name] = result
         # Iterates of other methods act on weights that their own policies do not come from.
-        return dict(_others(name, iterates, outcome)) if isinstance(method, PIA) else {}
+        return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
 
-    def _carried_out(self, plan: Plan[Any], delta: float) -> Any:
-        order = self.order
-        return solve(
-            order.model, order.basis, plan, rows=order.rows, simulation=order.simulation,
-            stop=order.stop, regularisation=delta, seed=order.seed, jobs=order.jobs,
-        )  # fmt: skip
-
-    def _bench(self, delta: float) -> Bench:
-        """Return rows and program for a regularisation; the rows are shared by all of them."""
-        known = self._benches.get((delta, self._round))
-        if known is not None:
-            return known
-        order = self.order
-        made = bench_of(
-            order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs, delta
+    def _bench_on(self, order: Order) -> Bench:
+        """Return rows and a plain program; regularised ones share the rows."""
+        return bench_of(
+            order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs
         )
-        self._benches[delta, self._round] = made
-        return made
 
-    def _race(self) -> None:
-        order = self.order
+    def _race(self, number: int) -> None:
+        """Race the policies at hand; all races together keep the stated confidence."""
+        order, began = self.order, time.perf_counter()
         deadline = None
         if self.auto.max_seconds is not None:
             deadline = self._began + _RACING * self.auto.max_seconds
-        budget = max(self._race_budget, FIRST_LOOK * len(self._policies))
-        self._races.append(
-            race(
-                order.model, self._policies, budget, confidence=self.auto.confidence,
-                horizon=self._horizon, seed=derived_seed(order.seed, _RACE, self._round),
-                jobs=order.jobs, deadline=deadline, tell=self._say,
-            )
+        found = race(
+            order.model, self._policies, self._race_budget,
+            confidence=1.0 - (1.0 - self.auto.confidence) / (self._rounds + 1),
+            horizon=self._horizon, seed=derived_seed(order.seed, _RACE, number), jobs=order.jobs,
+            deadline=deadline, tell=self._say,
         )  # fmt: skip
-
-    def _redraw(self) -> None:
-        """Draw states from the leader's occupancy, solve there, and race who is left."""
-        last = self._races[-1]
-        leader = self._policies[last.winner]
-        self._policies = {
-            standing.name: self._policies[standing.name]
-            for standing in last.standings
-            if not standing.dropped
-        }
-        dual = leader.dual if isinstance(leader, Greedy) else None
-        seed = derived_seed(self.order.seed, _STATES, self._round)
-        states, _, _ = redrawn(
-            self.order.model, self._first_states, leader, dual, seed, self.order.jobs
-        )
-        self._benches.clear()
-        self.order = replace(self.order, rows=SampledRows(states))
-        fresh = followers(leader, self._deltas())
-        self._notes.append(f"Round {self._round}: constraint states of {last.winner} were added.")
-        self._find({f"{name}, round {self._round}": found for name, found in fresh.items()})
-        self._race()
+        if found.episodes:
+            self._seconds_per_episode = (time.perf_counter() - began) / found.episodes
+        self._races.append(found)
 
     def _league(self) -> League:
-        last = self._races[-1]
+        last, model = self._races[-1], self.order.model
         policy = self._policies[last.winner]
         judged = self._judged(policy)
         exactly = last.standings[0].mean
+        if isinstance(model, TabularModel) and model.sense == "max":
+            self._notes.append("Costs are minus rewards.")
         return League(
             winner=last.winner,
             policy=policy,
@@ -360,7 +383,7 @@ class _Season:
             failed=dict(self._failed),
             notes=tuple(self._notes),
             seconds=time.perf_counter() - self._began,
-            model_name=self.order.model.name,
+            model_name=model.name,
         )
 
     def _judged(self, policy: Policy) -> Evaluation | None:
@@ -368,7 +391,14 @@ class _Season:
         order = self.order
         if isinstance(order.model, TabularModel):
             return None
-        episodes = max(2, int(_FINAL * self.auto.budget))
+        planned = episodes = max(2, int(_FINAL * self.auto.budget))
+        if self.auto.max_seconds is not None:
+            left = self._began + self.auto.max_seconds - time.perf_counter()
+            affordable = int(left / max(self._seconds_per_episode, 1e-9))
+            episodes = min(planned, max(FIRST_LOOK, affordable))
+        if episodes < planned:
+            self._notes.append(f"The time left was enough for {episodes:,} episodes of judgement.")
+        self._say(f"judging the winner: {episodes:,} fresh episodes")
         return evaluate(
             order.model, policy, episodes, horizon=self._horizon,
             seed=derived_seed(order.seed, _FRESH), jobs=order.jobs,
@@ -383,7 +413,7 @@ class _Season:
         return limit is not None and time.perf_counter() - self._began > share * limit
 
     def _watch(self) -> Any:
-        return self.order.progress if callable(self.order.progress) else None
+        return self.order.progress if callable(self.order.progress) else False
 
     def _say(self, text: str) -> None:
         if self.order.progress is True:
@@ -392,13 +422,21 @@ class _Season:
             self.auto.watch(text)
 
 
-def _others(name: str, iterates: list[Iterate], outcome: Outcome) -> Iterator[tuple[str, Policy]]:
+def _others(name: str, iterates: list[Iterate], result: Result) -> Iterator[tuple[str, Policy]]:
     """Return the policies of the iterates that a method did not report."""
     for number, iterate in enumerate(iterates):
-        if iterate is not outcome.iterate:
+        if iterate.greedy is not result.policy:
             yield f"{name}, iterate {number}", iterate.greedy
 
 
-def _kind(thing: Any) -> str:
-    made = thing.method if isinstance(thing, Candidate) else thing
-    return type(made).__name__
+def _is_ready(thing: Any) -> bool:
+    """Return whether a candidate is a policy already, so that nothing has to be solved."""
+    return isinstance(thing, Policy | Result)
+
+
+def _described(thing: Any) -> str:
+    """Return a name for a candidate that has none."""
+    if not isinstance(thing, Candidate):
+        return type(thing).__name__
+    delta = f", delta {thing.regularisation:g}" if thing.regularisation else ""
+    return f"{type(thing.method).__name__}{delta}"

@@ -150,6 +150,12 @@ class Bench(ABC):
         other._program = program
         return other
 
+    def regularised(self, delta: float) -> Self:
+        """Return this bench with another regularisation and the same rows."""
+        other = copy(self)
+        other.regularisation, other._program = delta, None
+        return other
+
     def program(self, reference: FloatArray | None = None) -> Solvable:
         """Return the program, built around the first weights it is asked for."""
         if self._program is None and self.regularisation > 0.0:

@@ -274,7 +274,8 @@ class _Run:
             return f"the gap is closed: it is within {plan.tol:g} of the cost"
         if last.total >= plan.functions:
             return f"all {plan.functions} functions are used"
-        if result.status is Status.TIME_LIMIT:
+        limit = None if self.order.stop is None else self.order.stop.max_seconds
+        if limit is not None and time.perf_counter() - self._began >= limit:
             return "the time is up"
         if self._is_stuck():
             rounds = "round" if plan.patience == 1 else f"{plan.patience} rounds"

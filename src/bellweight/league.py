@@ -26,8 +26,8 @@ class League(Faces, files.Saved):
     `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
     choice, or exact (`evaluation` None) on tabular models. `races` holds one race for each round of
     constraint states, the last one decides. `result` is the solve behind the winner, None where a
-    policy was brought or an iterate on the way won. `failed` tells why candidates have no policy,
-    `notes` what else was left out.
+    policy was brought, a plan or an iterate on the way won. `failed` tells why candidates have no
+    policy, `notes` what else was left out.
     """
 
     winner: str
@@ -55,7 +55,12 @@ class League(Faces, files.Saved):
     def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
         """Read a league written by `save`; with `model`, its policy can act."""
         found = super().load(path)
-        return found if model is None else replace(found, policy=found.policy.on(model))
+        if model is None:
+            return found
+        result = found.result
+        if result is not None:
+            result = replace(result, policy=result.policy.on(model))
+        return replace(found, policy=found.policy.on(model), result=result)
 
     def table(self) -> Table:
         """Return one row for each policy: what it cost in its last race, and how it ended."""
@@ -77,7 +82,7 @@ class League(Faces, files.Saved):
         more = len(told.rows) - _SHOWN
         if more <= 0:
             return told
-        rest = f"{more} more policies are in the whole table."
+        rest = f"Policies further down, in the whole table: {more}."
         return replace(told, rows=told.rows[:_SHOWN], notes=(*told.notes, rest))
 
     def __str__(self) -> str:
@@ -113,11 +118,12 @@ class League(Faces, files.Saved):
         else:
             judged = f"{self.winner} costs {self.evaluation} on fresh random numbers."
         sure = (
-            f"The race of {deciding.episodes:,} episodes drops the best policy with a chance of at "
-            f"most {100.0 * (1.0 - deciding.confidence):.3g} %; its own costs favour the winner."
+            f"The race of {deciding.episodes:,} episodes drops the best policy with a chance of "
+            f"about {100.0 * (1.0 - deciding.confidence):.2g} % at most; its own costs favour the "
+            "winner."
         )
         n_alike = sum(len(standing.alike) for standing in self.standings)
-        alike = [f"{n_alike} policies act like others and count once."] if n_alike else []
+        alike = [f"Policies that act like others, counted once: {n_alike}."] if n_alike else []
         failed = [f"{name} has no policy: {why}" for name, why in self.failed.items()]
         return (
             f"Winner: {judged}",
@@ -147,7 +153,7 @@ _COLUMNS = (
     Column("cost", "cost in the race"),
     Column("difference", "", None),
     Column("difference_half_width", "", None),
-    Column("behind", "behind the winner"),
+    Column("behind", "behind its race's winner"),
     Column("episodes", "episodes", "{:,}".format),
     Column("ended", "ended", right=False),
     Column("alike", "", None),

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from bellweight import tolerances
 from bellweight.alp import Audit, DecidedSolution, cost_unit, ray_text
@@ -45,6 +46,12 @@ _RANK = 1e-12
 _REFRESH = 20  # steps after which violations are computed afresh
 _CHUNK = 20_000  # active rows taken at a time
 _FAR_MOMENTS = 1e3
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return what limits the threads of linear algebra; finding its libraries takes a while."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +103,7 @@ class PenaltyProgram:
         """Return the audited optimum for these moments (K,)."""
         # Products this small are done before a second thread has woken, and on a busy machine
         # threads that wait for each other take a hundred times as long.
-        with threadpool_limits(1):
+        with _threads().limit(limits=1):
             return self._solved(moments, reference)
 
     def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:

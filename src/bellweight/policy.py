@@ -18,8 +18,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 
 from bellweight import checks, files, tolerances
 from bellweight.acting import (
@@ -49,6 +48,8 @@ from bellweight.rows import TabularRows
 from bellweight.status import PolicyError
 
 Model = TabularModel | EventModel | LinearModel
+
+_LENT_STATES = 1_024  # states at a time, so that distances take little memory
 
 
 @files.storable
@@ -398,7 +399,8 @@ class DualSoftmax(Policy):
     With m the dual mass of a state, the policy is the softmax of the state's duals at `temperature`
     with share m / (m + smoothing_mass), and the target with the rest. With `extend`, a radius, each
     state lends the share 1 - distance / radius of its dual to the states nearer than that (in the
-    1-norm of state vectors), so that the dual speaks in states that no row stands for.
+    1-norm of state vectors, or of indices where there are none), so that the dual speaks in states
+    that no row stands for.
     """
 
     dual: Support
@@ -411,19 +413,19 @@ class DualSoftmax(Policy):
         """Return the dual as the policy uses it: with what states lend each other."""
         if self.extend is None:
             return self.dual
-        giver, states = self.dual.indices(model), np.asarray(model.states, dtype=np.float64)
-        givers, place = np.unique(giver, return_inverse=True)
-        trees = KDTree(states), KDTree(states[givers])
-        near = trees[0].query_ball_tree(trees[1], self.extend, p=1.0)
-        state = np.repeat(np.arange(model.n_states), [len(found) for found in near])
-        other = np.concatenate([np.array(found, dtype=np.int64) for found in near])
-        share = 1.0 - np.abs(states[state] - states[givers[other]]).sum(axis=1) / self.extend
-        lends = sparse.csr_array((share, (state, other)), (model.n_states, len(givers)))
-        shape = len(givers), model.n_actions
-        own = sparse.csr_array((self.dual.values, (place, self.dual.actions)), shape)
-        mass = (lends @ own)[model.pair_state, model.pair_action]
-        used = np.flatnonzero(np.asarray(mass) > 0.0)
-        return Support(model.pair_state[used], model.pair_action[used], np.asarray(mass)[used])
+        states = np.asarray(model.states, dtype=np.float64)
+        givers, place = np.unique(self.dual.indices(model), return_inverse=True)
+        own = np.zeros((len(givers), model.n_actions))
+        np.add.at(own, (place.ravel(), self.dual.actions), self.dual.values)
+        mass = np.empty(model.n_pairs)
+        for first in range(0, model.n_states, _LENT_STATES):
+            last = min(first + _LENT_STATES, model.n_states)
+            distance = cdist(states[first:last], states[givers], "cityblock")
+            lent = np.maximum(1.0 - distance / self.extend, 0.0) @ own
+            pairs = slice(model.pair_start[first], model.pair_start[last])
+            mass[pairs] = lent[model.pair_state[pairs] - first, model.pair_action[pairs]]
+        used = np.flatnonzero(mass > 0.0)
+        return Support(model.pair_state[used], model.pair_action[used], mass[used])
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         target = self.target.probabilities(model)

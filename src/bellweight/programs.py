@@ -42,9 +42,11 @@ class Program:
         slots, states, numbers, reach = self.dual
         if not self.knows_dual:
             return False
+        loops = self.source.load()
         if reach[0] > 0.0:
-            return bool(np.abs(states - state).sum(axis=1).min() < reach[0])
-        row = self.source.load().find(state, slots, states)
+            scratch = np.zeros(numbers.shape[1])
+            return bool(loops.lent_mass(state, states, numbers, reach[0], scratch) > 0.0)
+        row = loops.find(state, slots, states)
         return row >= 0 and bool(((numbers[row] > 0.0) & (numbers[row] < 1.0)).any())
 
     def arguments(self) -> tuple[Any, ...]:

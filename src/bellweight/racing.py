@@ -1,10 +1,12 @@
 """Races: which of several policies costs least, with episodes spent where the choice is open.
 
 All policies meet the same random numbers. After each look, whoever is worse than the leader beyond
-doubt drops out, and the others go on with twice the episodes. Over the whole race the chance that
-the truly best policy is ever dropped is at most 1 - confidence: each paired comparison is made at a
-level divided by the number of comparisons there can be (Bonferroni, Student's t). On tabular models
-costs are exact and there is nothing to race for.
+doubt drops out, and the others go on with twice the episodes. Each paired comparison is made at a
+level divided by the number of comparisons there can be (Bonferroni, Student's t), so over the whole
+race the best policy is dropped with a chance of at most 1 - confidence, as far as means of a
+thousand episodes or more are normal: a cost that is huge once in ten thousand episodes is beyond
+it. Policies whose episodes all cost the same in the first look count as one from then on. On
+tabular models costs are exact and there is nothing to race for.
 
 The costs of a race are those by which its winner was chosen, hence biased in its favour: judge it
 on fresh random numbers.
@@ -14,14 +16,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bellweight import checks, exact, files
 from bellweight.checks import FloatArray
 from bellweight.evaluate import Difference
-from bellweight.models import TabularModel
+from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import default_horizon
 from bellweight.policy import Model, Policy
 from bellweight.simulate import (
@@ -32,18 +34,23 @@ from bellweight.simulate import (
     one_sided,
     rollout_of,
 )
-from bellweight.status import ArgumentError
+from bellweight.status import ArgumentError, ModelError
 
 FIRST_LOOK = BLOCK
 """Episodes of every policy before any is dropped."""
 
 Tell = Callable[[str], None]
 
+_SAME_COST = 1e-12  # relative difference of exact costs that is rounding
+_NO_SPREAD = 1e-9  # half-width of a difference, relative to its mean, that is rounding
+
 
 @files.storable
 @dataclass(frozen=True)
 class Standing:
-    """What a race says of one policy; `alike` names others whose every episode cost the same.
+    """What a race says of one policy; `alike` names others that cost the same.
+
+    Where costs are simulated: the same in every episode of the first look.
 
     `mean` and `half_width` are over its own `episodes`, `behind` is its paired difference to the
     winner over the episodes that both ran. Where costs are exact, `episodes` is 0.
@@ -95,8 +102,13 @@ def race(
     tell: Tell | None = None,
 ) -> Race:
     """Race policies for at most `budget` episodes in all, or until `deadline` (`perf_counter`)."""
-    if not policies:
-        raise ArgumentError("policies is empty, expected at least one to race")
+    if not isinstance(policies, Mapping) or not policies:
+        raise ArgumentError(
+            f"policies is {policies!r}, expected at least one name with its policy: pass "
+            '{"name": policy}'
+        )
+    if not isinstance(model, TabularModel | EventModel | LinearModel):
+        raise ModelError(f"model is {model!r}, expected a TabularModel, EventModel or LinearModel")
     sure = checks.positive(confidence, "confidence", below=1.0)
     if isinstance(model, TabularModel):
         return _ranked(model, policies, sure)
@@ -124,8 +136,8 @@ def _ranked(model: TabularModel, policies: Mapping[str, Policy], confidence: flo
     for name in order:
         behind = Difference(costs[name] - best, 0.0)
         last = standings[-1] if standings else None
-        if last is not None and costs[name] - last.mean <= 1e-12 * abs(last.mean):
-            standings[-1] = _with_alike(last, name)
+        if last is not None and costs[name] - last.mean <= _SAME_COST * abs(last.mean):
+            standings[-1] = replace(last, alike=(*last.alike, name))
         else:
             standings.append(Standing(name, costs[name], 0.0, 0, behind, dropped=bool(standings)))
     return Race(tuple(standings), confidence, 0, 0)
@@ -146,6 +158,7 @@ class Track:
 
     def run(self, budget: int, confidence: float, deadline: float | None, tell: Tell) -> Race:
         """Race until one is left, or episodes or time are used up."""
+        began = time.perf_counter()
         planned = _most_looks(budget)
         tests = planned * max(1, len(self._running) - 1)
         level = 1.0 - (1.0 - confidence) / tests
@@ -157,11 +170,15 @@ class Track:
                 self._merge()
             self._drop(level)
             tell(f"race: {goal:,} episodes each, {len(self._running)} policies left")
-            left = (budget - self._spent) // len(self._running)
-            late = deadline is not None and time.perf_counter() >= deadline
-            if len(self._running) == 1 or looks == planned or late or left < FIRST_LOOK:
+            left = budget - self._spent
+            if deadline is not None:
+                # As many as there is time for, at the pace so far.
+                now = time.perf_counter()
+                left = min(left, int(self._spent * (deadline - now) / (now - began)))
+            each = left // len(self._running)
+            if len(self._running) == 1 or looks == planned or each < FIRST_LOOK:
                 return Race(self._standings(), confidence, self._spent, looks)
-            goal += min(goal, left)
+            goal += min(goal, each)
 
     def _simulate(self, goal: int) -> None:
         for name in self._running:
@@ -191,7 +208,10 @@ class Track:
 
     def _is_worse(self, name: str, leader: str, level: float) -> bool:
         gap = self._gap(name, leader)
-        return gap.mean > one_sided(gap.half_width, len(self._costs[leader]), level)
+        margin = one_sided(gap.half_width, len(self._costs[leader]), level)
+        # A difference that never varied says nothing about how it may.
+        varies = gap.half_width > _NO_SPREAD * abs(gap.mean)
+        return varies and gap.mean > margin
 
     def _leader(self) -> str:
         return min(self._running, key=lambda name: float(self._costs[name].mean()))
@@ -224,7 +244,3 @@ def _most_looks(budget: int) -> int:
     while 2 * goal < budget:
         goal, looks = 2 * goal, looks + 1
     return looks
-
-
-def _with_alike(standing: Standing, name: str) -> Standing:
-    return Standing(**{**vars(standing), "alike": (*standing.alike, name)})

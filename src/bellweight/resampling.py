@@ -27,7 +27,7 @@ from bellweight.rows import SampledRows
 from bellweight.selection import Method
 from bellweight.simulate import sample_states
 from bellweight.solve import Result, solve
-from bellweight.status import ArgumentError
+from bellweight.status import ArgumentError, Status
 from bellweight.streams import derived_seed
 from bellweight.weights import Fixed
 
@@ -136,7 +136,8 @@ class Resampled(Plan[Resampling]):
     """Solve, draw constraint states from the occupancy of the best policy so far, solve again.
 
     The first round has the caller's rows only. Costs of rounds come from `episodes` each, on the
-    same random numbers; the best round's is found again on fresh ones. For event models.
+    same random numbers; the best round's is found again on fresh ones. Ctrl-C ends the rounds and
+    keeps those that are finished. For event models; `stop` holds for each round.
     """
 
     method: Method = field(default_factory=Fixed)
@@ -162,6 +163,10 @@ class Resampled(Plan[Resampling]):
                     order.model, first, leader.policy, leader.support, seed, order.jobs
                 )
             found = _solved(order, self.method, states)
+            if found.status is Status.INTERRUPTED:
+                if not rounds:
+                    raise KeyboardInterrupt
+                break
             rounds.append(self._judged(order, rounds, found, useful, fresh))
             if order.progress is True:
                 print(f"round {number}: cost {rounds[-1].mean:,.2f}", flush=True)

@@ -30,7 +30,7 @@ from bellweight.pricing import LinearRows, PricedRows
 from bellweight.result import Phase, Result
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
-from bellweight.status import ArgumentError, BellweightWarning, ModelError
+from bellweight.status import ArgumentError, BellweightWarning, ModelError, Status
 
 __all__ = ["Phase", "Result", "Rows", "bench_of", "result_of", "solve", "watch_of"]
 
@@ -84,9 +84,13 @@ def solve(
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
+    if progress is not True and progress is not False and not callable(progress):
+        raise ArgumentError(f"progress is {progress!r}, expected True, False or a function")
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     if isinstance(method, Plan):
+        _check(model, basis)
+        checks.at_least_zero(regularisation, "regularisation")
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
         found = method.run(
@@ -142,12 +146,7 @@ def bench_of(
     regularisation: float = 0.0,
 ) -> Bench:
     """Return what several runs on one model and basis can share: rows and one warm program."""
-    if not isinstance(model, TabularModel | EventModel | LinearModel):
-        raise ModelError(
-            f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel"
-        )
-    if not isinstance(basis, Basis):
-        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+    _check(model, basis)
     delta = checks.at_least_zero(regularisation, "regularisation")
     simulation = simulation or Simulation()
     if isinstance(model, TabularModel):
@@ -169,6 +168,34 @@ def bench_of(
             "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
         )
     return SimulatedBench(rows.on(model, basis), simulation, seed, jobs, delta)
+
+
+def _check(model: Any, basis: Any) -> None:
+    if not isinstance(model, TabularModel | EventModel | LinearModel):
+        raise ModelError(
+            f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel"
+        )
+    if not isinstance(basis, Basis):
+        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+
+
+def run_part(
+    bench: Bench,
+    method: Method,
+    order: Order,
+    *,
+    owner: Plan[Any] | None = None,
+    stop: Stop | None = None,
+    visit: Callable[[Iterate], None] | None = None,
+) -> Result:
+    """Run a method as part of a plan, `owner` if the result is to name it; Ctrl-C is passed on."""
+    began = time.perf_counter()
+    limits = order.stop or stop or Stop()
+    outcome = select_weights(bench, method, limits, watch=watch_of(order.progress), visit=visit)
+    if outcome.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    seconds = time.perf_counter() - began
+    return result_of(bench, owner or method, outcome, limits, order.seed, seconds)
 
 
 def _earlier(

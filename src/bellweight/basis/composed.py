@@ -198,3 +198,14 @@ def _renamed(name: str, variable: str) -> str:
 def _product_name(first: str, second: str) -> str:
     kept = [name for name in (first, second) if name != "1"]
     return " * ".join(kept) or "1"
+
+
+def stacked_on(basis: Basis, added: Basis, dimension: int) -> Stacked:
+    """Return a basis with another one's functions added, its bounds kept and theirs infinite."""
+    if basis.lower is None and basis.upper is None:
+        return Stacked(basis, added)
+    low, high = basis.bounds(len(basis.names(dimension)))
+    together = Stacked(replace(basis, lower=None, upper=None), added)
+    # A second constant is left out of a stack.
+    free = np.full(len(together.names(dimension)) - len(low), np.inf)
+    return replace(together, lower=np.append(low, -free), upper=np.append(high, free))

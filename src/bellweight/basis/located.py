@@ -9,13 +9,13 @@ They are what a basis can be enriched with, one by one; `Located` makes a basis 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bellweight import files
-from bellweight.basis.composed import Stacked
+from bellweight.basis.composed import stacked_on
 from bellweight.basis.core import Basis, variable_names
 from bellweight.checks import FloatArray
 from bellweight.status import BasisError
@@ -28,6 +28,13 @@ class Hinge:
 
     coordinates: tuple[int, ...]
     kink: float
+
+    def __post_init__(self) -> None:
+        given = self.coordinates
+        listed = isinstance(given, Sequence)
+        if not listed or not all(isinstance(i, int | np.integer) for i in given):
+            raise BasisError(f"coordinates is {given!r}, expected whole numbers such as (0, 1)")
+        object.__setattr__(self, "coordinates", tuple(given))
 
     def __call__(self, states: FloatArray) -> FloatArray:
         """Map states (n, d) to values (n,)."""
@@ -57,6 +64,10 @@ class Spot:
     """The function that is 1 in the state with this vector and 0 elsewhere."""
 
     state: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.state, str) or np.ndim(self.state) != 1:
+            raise BasisError(f"state is {self.state!r}, expected a vector such as (0, 3)")
 
     def __call__(self, states: FloatArray) -> FloatArray:
         """Map states (n, d) to values (n,)."""
@@ -109,10 +120,4 @@ def extended(basis: Basis, functions: Sequence[Function], dimension: int) -> Bas
     """Return a basis with functions added, its bounds kept and theirs infinite."""
     if not functions:
         return basis
-    added = Located(functions)
-    if basis.lower is None and basis.upper is None:
-        return Stacked(basis, added)
-    low, high = basis.bounds(len(basis.names(dimension)))
-    free = np.full(len(functions), np.inf)
-    plain = replace(basis, lower=None, upper=None)
-    return Stacked(plain, added, lower=np.append(low, -free), upper=np.append(high, free))
+    return stacked_on(basis, Located(functions), dimension)

@@ -28,9 +28,9 @@ from bellweight.plan import Order, Plan
 from bellweight.policy import Greedy
 from bellweight.result import Result
 from bellweight.rows import TabularRows
-from bellweight.selection import Method, Stop, select_weights
-from bellweight.solve import bench_of, result_of, watch_of
-from bellweight.status import ArgumentError, Status
+from bellweight.selection import Method
+from bellweight.solve import bench_of, run_part
+from bellweight.status import ArgumentError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -120,7 +120,7 @@ class PointwiseMaximum(Plan[Maximum]):
         """Solve for every method; return the maximum with its members."""
         began = time.perf_counter()
         bench = _bench(order)
-        members = tuple(_member(bench, method, order) for method in self.methods)
+        members = tuple(run_part(bench, method, order) for method in self.methods)
         coef = np.array([member.coef for member in members])
         coef.setflags(write=False)
         policy = _greedy(bench, coef)
@@ -147,15 +147,6 @@ def _bench(order: Order) -> Bench:
         order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs,
         order.regularisation,
     )  # fmt: skip
-
-
-def _member(bench: Bench, method: Method, order: Order) -> Result:
-    began = time.perf_counter()
-    stop = order.stop or Stop()
-    outcome = select_weights(bench, method, stop, watch=watch_of(order.progress))
-    if outcome.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return result_of(bench, method, outcome, stop, order.seed, time.perf_counter() - began)
 
 
 def _greedy(bench: Bench, coef: FloatArray) -> Greedy:

@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from bellweight import checks, files
-from bellweight.basis import Basis, Fourier, Stacked
+from bellweight.basis import Basis, Fourier
+from bellweight.basis.composed import stacked_on
 from bellweight.bench import TabularBench
 from bellweight.checks import FloatArray
 from bellweight.display import Column, Table, number_text, to_text
@@ -27,9 +28,9 @@ from bellweight.plan import Order, Plan
 from bellweight.policy import Greedy
 from bellweight.relatives.guided_rows import GuidedRows
 from bellweight.result import Result
-from bellweight.selection import Method, Stop, select_weights
-from bellweight.solve import bench_of, result_of, watch_of
-from bellweight.status import ArgumentError, Status
+from bellweight.selection import Method
+from bellweight.solve import bench_of, run_part
+from bellweight.status import ArgumentError
 from bellweight.weights import Fixed
 
 _STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of the others
@@ -133,7 +134,7 @@ class SelfGuided(Plan[Guided]):
         """Solve for growing bases; return a result for each."""
         began = time.perf_counter()
         model = _checked(order)
-        results = [self._solve(_plain(order), order)]
+        results = [run_part(_plain(order), self.weights, order, owner=self)]
         seeds = np.random.default_rng(self.seed).integers(2**31, size=self.batches)
         waves: list[Fourier] = []
         for seed in seeds:
@@ -144,19 +145,10 @@ class SelfGuided(Plan[Guided]):
             if telling is None:
                 break
             waves.append(telling)
-            basis = Stacked(order.basis, _together(waves))
+            basis = stacked_on(order.basis, _together(waves), model.states.shape[1])
             rows = GuidedRows(model, basis, _feasible_values(model, results[-1]))
-            results.append(self._solve(TabularBench(rows), order))
+            results.append(run_part(TabularBench(rows), self.weights, order, owner=self))
         return Guided(tuple(results), time.perf_counter() - began)
-
-    def _solve(self, bench: TabularBench, order: Order) -> Result:
-        began = time.perf_counter()
-        stop = order.stop or Stop()
-        outcome = select_weights(bench, self.weights, stop, watch=watch_of(order.progress))
-        if outcome.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        seconds = time.perf_counter() - began
-        return result_of(bench, self, outcome, stop, order.seed, seconds)
 
     def _is_done(self, results: list[Result]) -> bool:
         """Return whether nothing is left to gain, or the last batch gained nothing."""

@@ -50,7 +50,7 @@ class BeyondSettings(Settings):
     choice_samples: int = 8
     choice_episodes: int = 4_000
     occupancy_episodes: int = 2_000
-    baseline_samples: int = 3
+    baseline_samples: int = 10
     budget: int = 200_000
     rounds: int = 2
     folder: Path | None = None
@@ -158,7 +158,7 @@ def tasks(settings: BeyondSettings) -> list[tuple[str, int | None]]:
     for sample in range(1, settings.samples + 1):
         found += [("samples", sample), ("good", sample), ("auto", sample)]
         if sample <= settings.baseline_samples:
-            found.append(("auto with baselines", sample))
+            found.append((network.WITH_BASELINES, sample))
     return found
 
 

@@ -43,6 +43,7 @@ REGULARISED = "Regularised ALP"
 GOOD = "Regularised, a good policy's states"
 AUTO = "Auto, no baselines"
 AUTO_BASELINES = "Auto with baselines"
+WITH_BASELINES = "auto with baselines"
 RADII = (10.0, 40.0)
 _A_FEW = Stop(max_iterations=5)
 BUDGET = 5e-4  # of the smoothed program: larger ones cost more here, and take minutes
