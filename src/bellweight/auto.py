@@ -24,7 +24,7 @@ from bellweight.league import League
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.plan import Order, Plan
 from bellweight.policy import Greedy, Policy, Uniform
-from bellweight.racing import FIRST_LOOK, Race, race
+from bellweight.racing import FIRST_LOOK, Race, Standing, race
 from bellweight.resampling import redrawn, sampled_rows
 from bellweight.result import Result
 from bellweight.rows import BellmanRows, SampledRows
@@ -63,10 +63,10 @@ class Auto(Plan[League]):
     has) or results; a list gets names by itself. By default: Fixed, Random, PIA with all its
     iterates, and DIA towards two targets, each with several regularisations where the model allows
     them; `regularisations` replaces those. `brought` are policies or results by name that take part
-    besides. `budget` counts the episodes of all races and of the
-    judgement, a fifth of it; on tabular models costs are exact and it is not used. `rounds` are
-    those of re-drawn constraint states on event models. `max_seconds` ends the search early.
-    `watch` is told what is being done.
+    besides. A policy or result of the user's keeps its place unless another is better beyond doubt.
+    `budget` counts the episodes of all races and of the judgement, a fifth of it; on tabular models
+    costs are exact and it is not used. `rounds` are those of re-drawn constraint states on event
+    models. `max_seconds` ends the search early. `watch` is told what is being done.
     """
 
     candidates: Any = None
@@ -199,6 +199,7 @@ class _Season:
         self._failed: dict[str, str] = {}
         self._notes: list[str] = []
         self._races: list[Race] = []
+        self._ready: set[str] = set()
         self._seconds_per_episode = 0.0
         self._bench: Bench | None = None
 
@@ -214,6 +215,7 @@ class _Season:
         if twice:
             raise ArgumentError(f"{twice[0]!r} is a candidate and brought: use another name")
         candidates = {**brought, **chosen}
+        self._ready = {name for name, thing in candidates.items() if _is_ready(thing)}
         self._check_budget(len(candidates))
         try:
             self._find(candidates)
@@ -366,25 +368,41 @@ class _Season:
         self._races.append(found)
 
     def _league(self) -> League:
-        last, model = self._races[-1], self.order.model
-        policy = self._policies[last.winner]
+        model = self.order.model
+        won = self._winner()
+        policy = self._policies[won.name]
         judged = self._judged(policy)
-        exactly = last.standings[0].mean
         if isinstance(model, TabularModel) and model.sense == "max":
             self._notes.append("Costs are minus rewards.")
         return League(
-            winner=last.winner,
+            winner=won.name,
             policy=policy,
-            cost=exactly if judged is None else judged.mean,
+            cost=won.mean if judged is None else judged.mean,
             half_width=0.0 if judged is None else judged.half_width,
             evaluation=judged,
             races=tuple(self._races),
-            result=self._results.get(last.winner),
+            result=self._results.get(won.name),
             failed=dict(self._failed),
             notes=tuple(self._notes),
             seconds=time.perf_counter() - self._began,
             model_name=model.name,
         )
+
+    def _winner(self) -> Standing:
+        """Return who won: policies that the user had give way only to better ones beyond doubt."""
+        first, *others = self._races[-1].standings
+        for standing in others:
+            if (
+                standing.name in self._ready
+                and not standing.dropped
+                and first.name not in self._ready
+            ):
+                self._notes.append(
+                    f"{first.name} was cheaper in the race, but not beyond doubt ({standing.behind} "
+                    f"for {standing.name}, which keeps its place)."
+                )
+                return standing
+        return first
 
     def _judged(self, policy: Policy) -> Evaluation | None:
         """Return the winner's cost on random numbers that had no part in choosing it."""

@@ -24,10 +24,11 @@ class League(Faces, files.Saved):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
     `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
-    choice, or exact (`evaluation` None) on tabular models. `races` holds one race for each round of
-    constraint states, the last one decides. `result` is the solve behind the winner, None where a
-    policy was brought, a plan or an iterate on the way won. `failed` tells why candidates have no
-    policy, `notes` what else was left out.
+    choice, or exact (`evaluation` None) on tabular models. A policy that the user had wins unless
+    another is better beyond doubt. `races` holds one race for each round of constraint states, the
+    last one decides. `result` is the solve behind the winner, None where a policy was brought, a
+    plan or an iterate on the way won. `failed` tells why candidates have no policy, `notes` what
+    else was left out.
     """
 
     winner: str
@@ -93,6 +94,7 @@ class League(Faces, files.Saved):
 
     def _row(self, standing: Standing, number: int, race: Race) -> dict[str, Any]:
         won = number == len(self.races) - 1 and standing.name == self.winner
+        leads = standing.name == race.winner
         exact = standing.episodes == 0
         ended = "dropped" if standing.dropped else "not told apart"
         pair = standing.mean, standing.half_width
@@ -105,7 +107,7 @@ class League(Faces, files.Saved):
             "cost": number_text(standing.mean) if exact else pair_text(*pair),
             "difference": behind.mean,
             "difference_half_width": behind.half_width,
-            "behind": "" if won else f"{behind.mean:+.6g}" if exact else str(behind),
+            "behind": "" if leads else f"{behind.mean:+.6g}" if exact else str(behind),
             "episodes": standing.episodes,
             "ended": "won" if won else "behind" if exact else ended,
             "alike": ", ".join(standing.alike),
@@ -134,9 +136,10 @@ class League(Faces, files.Saved):
         )
 
     def _chart(self) -> tuple[Picture, ...]:
-        gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in self.races[-1].standings}
-        title = f"Cost minus that of {self.winner}, in the deciding race"
-        return (difference_chart("league", title, self.winner, gaps, "behind the winner"),)
+        race = self.races[-1]
+        gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in race.standings}
+        title = f"Cost minus that of {race.winner}, in the deciding race"
+        return (difference_chart("league", title, race.winner, gaps, "behind the cheapest"),)
 
 
 def _names(race: Race) -> set[str]:

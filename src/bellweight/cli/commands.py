@@ -363,7 +363,9 @@ def report(
     context: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE.npz...", help="A saved result or comparison, or results."),
+        typer.Argument(
+            metavar="FILE.npz...", help="A saved result, comparison or league, or results."
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="PAGE.html", help="The page to write.")],
     model: Annotated[

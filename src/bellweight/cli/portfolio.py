@@ -91,7 +91,7 @@ def auto(
     screen = console(json)
     print_table(screen, league.short_table())
     if save is not None:
-        say(screen, f"saved to {save}: bellweight.League.load reads it")
+        say(screen, f"saved to {save}: bellweight report {save} --out league.html shows it")
     write_document(json, {"source": source, "league": plain(league.table().rows),
                           "winner": league.winner, "cost": league.cost,
                           "half_width": league.half_width})  # fmt: skip

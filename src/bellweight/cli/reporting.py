@@ -11,6 +11,7 @@ from bellweight.cli import parse
 if TYPE_CHECKING:
     from bellweight.certificate import Certificate
     from bellweight.cli.parse import Model
+    from bellweight.display.faces import Faces
     from bellweight.evaluate import Comparison
     from bellweight.policy import Policy
     from bellweight.result import Result
@@ -29,15 +30,17 @@ def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
     return {name: Result.load(path, model=model) for name, path in zip(names, paths, strict=True)}
 
 
-def subject(paths: Sequence[Path], model: Model | None) -> Result | Comparison | dict[str, Result]:
-    """Return what the files hold: one comparison, one result, or several results."""
+def subject(paths: Sequence[Path], model: Model | None) -> Faces | dict[str, Result]:
+    """Return what the files hold: one comparison, league or result, or several results."""
     from bellweight import files
     from bellweight.evaluate import Comparison
+    from bellweight.league import League
+    from bellweight.resampling import Resampling
     from bellweight.result import Result
 
     if len(paths) == 1:
-        held = files.load(paths[0], Result, Comparison)
-        if isinstance(held, Comparison):
+        held: Faces = files.load(paths[0], Result, Comparison, League, Resampling)
+        if not isinstance(held, Result):
             return held
     found = load(paths, model)
     return next(iter(found.values())) if len(found) == 1 else found

@@ -10,6 +10,8 @@ import numpy as np
 from bellweight.display.charts import Chart, Line
 from bellweight.display.table import pair_text
 
+_MOST_SAID = 8  # differences that the sentence below a chart names
+
 
 @dataclass(frozen=True)
 class Between:
@@ -68,9 +70,14 @@ def difference_chart(
     means, widths = (np.array(column) for column in zip(*shown.values(), strict=True))
     places = np.arange(len(shown), dtype=np.float64)
     zero = Line(reference, np.zeros(2), np.array([-0.5, len(shown) - 0.5]), "rule")
-    points = Line(f"{words}, with 95 % interval", means, places, "points", widths)
-    alt = " ".join(
-        f"{policy}: {pair_text(*gap, sign='+')} to {reference}." for policy, gap in gaps.items()
-    )
+    exact = not widths.any()
+    told = words if exact else f"{words}, with 95 % interval"
+    points = Line(told, means, places, "points", None if exact else widths)
+    said = [
+        f"{policy}: {gap[0]:+,.6g}." if exact else f"{policy}: {pair_text(*gap, sign='+')}."
+        for policy, gap in list(gaps.items())[:_MOST_SAID]
+    ]
+    more = len(gaps) - len(said)
+    alt = f"Differences to {reference}. {' '.join(said)}" + (f" And {more} more." if more else "")
     label = "expected discounted cost, negative is better"
     return Chart(name, title, label, "", (zero, points), alt, y_names=tuple(shown))

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellweight.display import Column, Table, facts_table, number_text, pair_text
 from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.faces import Faces
 from bellweight.display.gaps import gap_chart
 from bellweight.evaluate import Comparison
 from bellweight.report.result_page import Subject
@@ -50,6 +51,17 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
     ]
     shown = [s for s in sections if others or s.key != "difference"]
     return assemble(title or "Comparison of policies", about or [sentence], shown)
+
+
+def plan_page(found: Faces, title: str | None, about: Sequence[str]) -> str:
+    """Return the page of what a plan found: its pictures, its table, and its notes on top."""
+    told = found.table()
+    parts = (*found.charts(), replace(told, title="", notes=()))
+    sections = [
+        Section("found", "What was found", "", parts),
+        Section("origin", "Made by", "", (facts_table("", origin()),)),
+    ]
+    return assemble(title or told.title, about or told.notes, sections)
 
 
 def _counted(n: int, one: str, several: str) -> str:

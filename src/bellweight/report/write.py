@@ -11,10 +11,11 @@ import numpy as np
 
 from bellweight import checks, files
 from bellweight.certificate import Certificate, certify
+from bellweight.display.faces import Faces
 from bellweight.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
 from bellweight.policy import Model
-from bellweight.report.comparison_page import comparison_page, league_page
+from bellweight.report.comparison_page import comparison_page, league_page, plan_page
 from bellweight.report.result_page import Subject, result_page
 from bellweight.result import Result
 from bellweight.status import ArgumentError, BellweightError
@@ -23,7 +24,7 @@ EPISODES = 2_000
 
 
 def report(
-    subject: Result | Comparison | Mapping[str, Result],
+    subject: Faces | Mapping[str, Result],
     path: str | os.PathLike[str],
     *,
     model: Model | None = None,
@@ -36,6 +37,8 @@ def report(
     jobs: int | None = None,
 ) -> Path:
     """Write a self-contained page about a result, a comparison, or several results by name.
+
+    Also about what a plan found, such as a league.
 
     What is missing is computed: the certificate and, where states cannot be listed, the cost over
     `episodes` with random numbers that the run did not use. A result that was loaded without its
@@ -55,9 +58,12 @@ def report(
             raise ArgumentError("evaluation is a Comparison: one result takes an Evaluation")
         known = study.subject(subject, evaluation, certificate)
         return files.write_text(target, result_page(known, title, about))
+    if isinstance(subject, Faces):
+        return files.write_text(target, plan_page(subject, title, about))
     if not isinstance(subject, Mapping) or not subject:
         raise ArgumentError(
-            f"subject is {subject!r}, expected a Result, a Comparison, or results by name"
+            f"subject is {type(subject).__name__}, expected a Result, a Comparison, what a plan "
+            "found, or results by name, at least one"
         )
     for name, run in subject.items():
         if not isinstance(run, Result):
@@ -74,10 +80,10 @@ def report(
 def _check_options(subject: object, given: set[str]) -> None:
     """Refuse what would be ignored."""
     taken = {"model", "evaluation", "optimum"}
-    if isinstance(subject, Comparison):
-        taken = set()
-    elif isinstance(subject, Result):
+    if isinstance(subject, Result):
         taken = {"model", "evaluation", "certificate"}
+    elif isinstance(subject, Faces):
+        taken = set()
     for name in sorted(given - taken):
         raise ArgumentError(f"{name} does not go with a report on a {type(subject).__name__}")
 
