@@ -398,8 +398,8 @@ class _Season:
                 and first.name not in self._ready
             ):
                 self._notes.append(
-                    f"{first.name} was cheaper in the race, but not beyond doubt ({standing.behind} "
-                    f"for {standing.name}, which keeps its place)."
+                    f"{first.name} was cheaper in the race, but not beyond doubt ("
+                    f"{standing.behind} for {standing.name}, which keeps its place)."
                 )
                 return standing
         return first
