@@ -391,18 +391,14 @@ class _Season:
     def _winner(self) -> Standing:
         """Return who won: policies that the user had give way only to better ones beyond doubt."""
         first, *others = self._races[-1].standings
-        for standing in others:
-            if (
-                standing.name in self._ready
-                and not standing.dropped
-                and first.name not in self._ready
-            ):
-                self._notes.append(
-                    f"{first.name} was cheaper in the race, but not beyond doubt ("
-                    f"{standing.behind} for {standing.name}, which keeps its place)."
-                )
-                return standing
-        return first
+        own = [s for s in others if s.name in self._ready and not s.dropped]
+        if first.name in self._ready or not own:
+            return first
+        self._notes.append(
+            f"{first.name} was cheaper in the race, but not beyond doubt ({own[0].behind} for "
+            f"{own[0].name}, which keeps its place)."
+        )
+        return own[0]
 
     def _judged(self, policy: Policy) -> Evaluation | None:
         """Return the winner's cost on random numbers that had no part in choosing it."""
