@@ -7,7 +7,6 @@ import pytest
 import reference
 import strategies
 from hypothesis import given
-from quantecon.markov import DiscreteDP
 from scipy.optimize import linprog
 
 import bellweight as bw
@@ -146,6 +145,9 @@ def test_machine_replacement(price: float, wear: float) -> None:
 
 @given(model=strategies.models())
 def test_quantecon_finds_the_same_values(model: bw.TabularModel) -> None:
+    # Here, not above: workers that compile it at the same moment spoil its cache for each other.
+    from quantecon.markov import DiscreteDP
+
     other = DiscreteDP(
         -model.cost, model.transition.toarray(), model.discount, model.pair_state,
         model.pair_action,
