@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bellweight import auto, racing
 from bellweight.cli.main import run
 from bellweight.display import to_text
 from bellweight.problems import single_queue
@@ -29,7 +30,7 @@ TINY = BeyondSettings(
     choice_episodes=20,
     occupancy_episodes=20,
     baseline_samples=1,
-    budget=120_000,
+    budget=4_000,
     rounds=1,
 )
 
@@ -123,6 +124,9 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(beyond, "QUICK", TINY)
         patch.setattr(beyond_network, "RADII", (3.0,))
         patch.setattr(beyond_network, "TABLE2_HORIZON", 150)
+        for module in (racing, auto):
+            patch.setattr(module, "FIRST_LOOK", 32)
+        patch.setattr(beyond_small, "models", lambda: {beyond_small.CLINIC: small_queue()})
         patch.setattr(beyond_network, "BUDGET", 1e-3)
         patch.setattr(beyond_small, "single_queue", small_queue)
         for part in ("relatives", "auto"):
