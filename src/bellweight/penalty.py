@@ -317,11 +317,11 @@ class _Run:
         gain = float(self.inner_moments @ step)
         low, high, length = 0.0, np.inf, 1.0
         scale = abs(gain) + abs(float(np.maximum(excess, 0.0) @ change)) / delta
+        squares = change * change
         for _ in range(_SEARCHES):
-            now = excess + length * change
-            active = now > 0.0
-            slope = float(now[active] @ change[active]) / delta - gain
-            bend = float(change[active] @ change[active]) / delta
+            now = np.maximum(excess + length * change, 0.0)
+            slope = float(now @ change) / delta - gain
+            bend = float(squares @ (now > 0.0).astype(np.float64)) / delta
             if abs(slope) <= _FLAT * scale:
                 break
             low, high = (low, length) if slope > 0.0 else (length, high)
