@@ -72,6 +72,7 @@ build/gallery/%.png: examples/%.py $(SOURCES) | $(STAMP)
 	@cd build/gallery && ../../$(BIN)/python ../../$< > $*.txt
 
 dist: $(STAMP)  ## Build the wheel and the source distribution into dist/
+	@rm -rf build  # what an earlier version left there would be packed too
 	@$(BIN)/python -m build --outdir dist .
 
 bench: $(STAMP)  ## Measure speed as ratios against a peer in the same run

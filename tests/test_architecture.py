@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import bellweight as bw
+from bellweight.models import event_kernels
 
 SOURCE = Path(bw.__file__).parent
 
@@ -195,9 +196,20 @@ def test_all_names_exist_and_none_is_forgotten() -> None:
     assert imported == set(bw.__all__)
 
 
+def test_parts_of_the_compiled_loops_use_only_parts_before_them() -> None:
+    folder = SOURCE / "models" / "event_kernels"
+    known = {"given"}
+    for part in event_kernels.PARTS:
+        names = imported_modules(parsed(folder / f"{part}.py"))
+        used = {name.split(".")[3] for name in names if ".event_kernels." in name}
+        assert used <= known, f"{part} uses {sorted(used - known)}, which are joined after it"
+        known.add(part)
+    assert {path.stem for path in folder.glob("*.py")} == {"__init__", *known}
+
+
 def modules() -> Iterator[ModuleType]:
     for info in pkgutil.walk_packages([str(SOURCE)], "bellweight."):
-        if "event_kernels" not in info.name:  # a template, not a module of functions
+        if ".event_kernels." not in info.name:  # parts of a template, not modules of functions
             yield importlib.import_module(info.name)
 
 

@@ -22,7 +22,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.cli.progress import Progress
-from bellweight.models import compile as compiling
+from bellweight.models import event_kernels
 from bellweight.models.compile import cache_folder
 
 RATES = [0.25, 0.5]  # a list
@@ -415,8 +415,8 @@ def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPa
 
         return start_at_zero
 
-    loops = compiling._loops()
-    monkeypatch.setattr(compiling, "_loops", lambda: loops + "# another version")
+    loops = event_kernels.joined()
+    monkeypatch.setattr(event_kernels, "joined", lambda: loops + "# another version")
     monkeypatch.setattr(bw.Geometric, "sampler", sampler)
     for model, after in zip(before, [build(), build(**data)], strict=True):
         assert model.source.text != after.source.text

@@ -1,6 +1,6 @@
 """Policies in the form that the compiled loops of an event model take them.
 
-The layouts are those described at the top of `models/event_kernels.py`.
+The layouts are those described in the parts of `models/event_kernels`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Turn a user's plain functions into a compiled module that starts warm the next time.
 
 Numba keeps compiled code on disk only for functions in files. So the user's functions, with the
-constants they refer to, and the loops of `event_kernels.py` are written to one file in a cache
+constants they refer to, and the loops of `event_kernels` are written to one file in a cache
 folder, named by the hash of its text; the next process finds file and compiled code there. The
 folder is `BELLWEIGHT_CACHE`, or `bellweight` in the user's cache folder.
 
@@ -34,11 +34,11 @@ import numpy as np
 from numba.core import event
 
 from bellweight import files
+from bellweight.models import event_kernels
 from bellweight.status import ModelError
 
 _MODULES = {"numpy": np, "math": math}
 _WITHOUT_ANSWER = ("move", "initial")
-_MARK = "# ---- below this line"
 _STREAMS = (
     "from bellweight.streams import absorb, bounded, compiled, draw, episode_key, inlined, mix"
 )
@@ -136,16 +136,11 @@ def model_source(written: Written, constants: Mapping[str, Any], *, compiled: bo
     header.append(
         f"# numba {numba.__version__}, streams {hashlib.sha256(streams).hexdigest()[:12]}"
     )
-    text = "\n".join([*header, "", *written.parts, *written.calls, "", _loops()])
+    text = "\n".join([*header, "", *written.parts, *written.calls, "", event_kernels.joined()])
     if not compiled:
         for decorator in ("@bounded\n", "@compiled\n", "@inlined\n"):
             text = text.replace(decorator, "")
     return Source(text, compiled)
-
-
-def _loops() -> str:
-    template = Path(__file__).with_name("event_kernels.py").read_text()
-    return template[template.index(_MARK) :]
 
 
 def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ...]) -> list[str]:
