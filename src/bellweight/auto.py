@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellweight import checks
-from bellweight.alp import cost_unit
+from bellweight.solution import cost_unit
 from bellweight.bench import Bench, Iterate
 from bellweight.evaluate import Evaluation, evaluate
 from bellweight.league import League

@@ -17,7 +17,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bellweight import checks, exact, tolerances
-from bellweight.alp import AlpProgram, AlpSolution, DecidedSolution
+from bellweight.alp import AlpProgram
+from bellweight.solution import AlpSolution, DecidedSolution
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel

@@ -17,7 +17,8 @@ from scipy.linalg import null_space
 from scipy.optimize import nnls
 
 from bellweight import checks, tolerances
-from bellweight.alp import AlpProgram, AlpSolution
+from bellweight.alp import AlpProgram
+from bellweight.solution import AlpSolution
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
 from bellweight.dual import MinimumNormDual, minimum_norm_dual

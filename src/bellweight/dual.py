@@ -22,7 +22,7 @@ from scipy.linalg import null_space
 from scipy.optimize import nnls
 
 from bellweight import tolerances
-from bellweight.alp import AlpSolution
+from bellweight.solution import AlpSolution
 from bellweight.checks import BoolArray, FloatArray, IntArray
 from bellweight.status import SolverError, Status
 

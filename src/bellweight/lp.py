@@ -32,6 +32,8 @@ from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.status import SolverError, Status
 
 _TOLERANCE = 1e-10  # the tightest that HiGHS accepts
+_MAX_STEPS = 2_000  # of the simplex method, and this many more for each basis function:
+_MAX_STEPS_EACH = 50  # some ill-conditioned programs keep it going round without end
 _LOOSE = 1e-8
 _MISSED = 1.0  # moments are of size one: an answer that misses them by more has reached nothing
 _SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
@@ -154,6 +156,7 @@ class MasterLp:
             ("primal_feasibility_tolerance", _TOLERANCE),
             ("dual_feasibility_tolerance", _TOLERANCE),
             ("small_matrix_value", _SMALLEST_ENTRY),
+            ("simplex_iteration_limit", _MAX_STEPS + _MAX_STEPS_EACH * self.n_basis),
         ):
             _call(solver.setOptionValue(option, value))
         k = self.n_basis

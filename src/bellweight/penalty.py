@@ -25,7 +25,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bellweight import tolerances
-from bellweight.alp import Audit, DecidedSolution, cost_unit, ray_text
+from bellweight.simplex import ray_text
+from bellweight.solution import Audit, DecidedSolution, cost_unit
 from bellweight.checks import FloatArray, IntArray
 from bellweight.frame import Frame
 from bellweight.rows import BellmanRows

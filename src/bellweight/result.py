@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from bellweight import files
-from bellweight.alp import Audit
+from bellweight.solution import Audit
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
 from bellweight.display import Column, Table, facts_table, number_text

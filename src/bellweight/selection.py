@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bellweight import checks, files, tolerances
-from bellweight.alp import Audit
+from bellweight.solution import Audit
 from bellweight.bench import Bench, Cost, Iterate, Point
 from bellweight.checks import FloatArray
 from bellweight.policy import Policy
