@@ -94,10 +94,11 @@ def _with_margin(
     nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
     tight = nearest[relative[nearest] <= tolerances.TIGHT]
     bounds = coefficient_bounds(rows)
+    columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
     for attempt in range(_ATTEMPTS):
         margin = 2.0 * 4.0**attempt * _gamma(rows) * size
         search = VertexSearch(
-            rows.with_cost(rows.pair_cost - margin), np.flatnonzero(coef), bounds
+            rows.with_cost(rows.pair_cost - margin), columns, bounds
         )
         try:
             found = search.run(doubled(moments), nearest, tight).coef.high
