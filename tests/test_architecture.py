@@ -25,6 +25,7 @@ ORDER = [
     "tolerances",
     "display",
     "checks",
+    "identity",
     "files",
     "streams",
     "models",

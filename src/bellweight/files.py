@@ -2,7 +2,8 @@
 
 A stored object is a tree of registered frozen dataclasses. The tree is kept as JSON text and its
 arrays as plain arrays, all in one `.npz`; nothing is pickled, and only registered classes are made
-on reading. What cannot be stored (a user's function) comes back as an `Unstored` note.
+on reading. What cannot be stored (a user's function) comes back as an `Unstored` note of its name
+and digest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
+from bellweight import identity
+from bellweight.identity import Unstored
 from bellweight.status import FileError, Status
 
 FORMAT = 1
@@ -53,12 +56,7 @@ class Saved:
         return found
 
 
-@storable
-@dataclasses.dataclass(frozen=True)
-class Unstored:
-    """What stands in a loaded object where the saved one had something that files cannot hold."""
-
-    text: str
+storable(Unstored)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -179,7 +177,7 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
         stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
         fields = {f.name: _encode(getattr(value, f.name), arrays) for f in stored}
         return {"type": type(value).__name__, "fields": fields}
-    return _encode(Unstored(_describe(value)), arrays)
+    return _encode(Unstored(_describe(value), identity.digest(value)), arrays)
 
 
 def _decode(node: Any, archive: Any) -> Any:
