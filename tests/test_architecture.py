@@ -41,6 +41,7 @@ ORDER = [
     "penalty",
     "dual",
     "acting",
+    "states",
     "policy",
     "lockstep",
     "simulate",

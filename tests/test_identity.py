@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import subprocess
@@ -218,38 +219,52 @@ PLAIN = {
 HELPER = "LIMIT = 1\ndef shift(x):\n    return x + {0}\ndef more(x):\n    return LIMIT + {1}\n"
 
 
-def digest_elsewhere(folder: Path, helper: str, **parts: Any) -> str:
-    """Return the digest that another process finds, with another seed of hashes."""
+def write(folder: Path, helper: str, **parts: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "helper.py").write_text(helper)
     script = folder / "script.py"
     script.write_text(MODULE.format(**{**PLAIN, **parts}))
-    environment = {**os.environ, "PYTHONHASHSEED": str(len(str(folder)))}
+    return script
+
+
+def digest_elsewhere(script: Path) -> str:
+    """Return the digest that another process finds, with another seed of hashes."""
+    environment = {**os.environ, "PYTHONHASHSEED": str(len(str(script)))}
     ended = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, check=True
     )
     return ended.stdout.strip()
 
 
-def test_another_process_finds_the_same_digest_and_sees_each_change(tmp_path: Path) -> None:
+def digest_here(script: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the digest of the script's function, imported in this process."""
+    monkeypatch.syspath_prepend(str(script.parent))
+    for name in ("helper", "script"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return identity.digest(importlib.import_module("script").noise)
+
+
+def test_another_process_finds_the_same_digest_and_sees_each_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     helper = HELPER.format(1, 1)
-    first = digest_elsewhere(tmp_path / "a", helper)
+    first = digest_elsewhere(write(tmp_path / "a", helper))
     # Another place, other line numbers, comments, annotations and docstrings change nothing.
-    again = digest_elsewhere(
+    again = write(
         tmp_path / "another", "# a line more\n" + helper, annotation=": float",
         docstring='\n    "What it does."', comment="pass  # nothing",
         head="import os\nfrom dataclasses import dataclass\n",
     )  # fmt: skip
-    assert first == again
+    assert first == digest_elsewhere(again) == digest_here(again, monkeypatch)
     changed = [
-        digest_elsewhere(tmp_path / "b", HELPER.format(2, 1)),
-        digest_elsewhere(tmp_path / "c", HELPER.format(1, 2)),
-        digest_elsewhere(tmp_path / "d", helper.replace("LIMIT = 1", "LIMIT = 2")),
-        digest_elsewhere(tmp_path / "e", helper, rate=2),
-        digest_elsewhere(tmp_path / "f", helper, size=2),
-        digest_elsewhere(tmp_path / "g", helper, scale=2.0),
+        write(tmp_path / "b", HELPER.format(2, 1)),
+        write(tmp_path / "c", HELPER.format(1, 2)),
+        write(tmp_path / "d", helper.replace("LIMIT = 1", "LIMIT = 2")),
+        write(tmp_path / "e", helper, rate=2),
+        write(tmp_path / "f", helper, size=2),
+        write(tmp_path / "g", helper, scale=2.0),
     ]
-    assert len({first, *changed}) == 7
+    assert len({first, *(digest_here(script, monkeypatch) for script in changed)}) == 7
 
 
 def test_a_source_that_changed_since_it_was_read_is_not_believed(tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ FORMAT = 1
 UNSTORED = {"stored": False}
 """Metadata of a dataclass field that is left out of files."""
 
+
+def stored_as(name: str) -> dict[str, str]:
+    """Return the metadata of a dataclass field that has another name in files."""
+    return {"stored_as": name}
+
+
 _HEADER = "bellweight"
 _Class = TypeVar("_Class", bound=type)
 _registry: dict[str, type] = {}
@@ -175,7 +181,7 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
         return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
     if dataclasses.is_dataclass(value) and _registry.get(type(value).__name__) is type(value):
         stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
-        fields = {f.name: _encode(getattr(value, f.name), arrays) for f in stored}
+        fields = {_stored_name(f): _encode(getattr(value, f.name), arrays) for f in stored}
         return {"type": type(value).__name__, "fields": fields}
     return _encode(Unstored(_describe(value), identity.digest(value)), arrays)
 
@@ -197,7 +203,13 @@ def _decode(node: Any, archive: Any) -> Any:
     if "dict" in node:
         return {key: _decode(item, archive) for key, item in node["dict"].items()}
     cls = _registry[node["type"]]
-    return cls(**{name: _decode(item, archive) for name, item in node["fields"].items()})
+    names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
+    return cls(**{names[name]: _decode(item, archive) for name, item in node["fields"].items()})
+
+
+def _stored_name(field: dataclasses.Field[Any]) -> str:
+    name: str = field.metadata.get("stored_as", field.name)
+    return name
 
 
 def _describe(value: Any) -> str:

@@ -212,7 +212,7 @@ class _Walk:
             self._all("method", [value.__func__, value.__self__], package)
         elif isinstance(value, BuiltinMethodType):
             self._all("method", [value.__name__, value.__self__], package)
-        elif isinstance(value, np.random.Generator | np.random.RandomState):
+        elif type(value).__module__.startswith("numpy.random"):
             # Where a stream of random numbers stands decides what is drawn, not from which law.
             self._write("random", type(value).__name__)
         elif dataclasses.is_dataclass(value):
