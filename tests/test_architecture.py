@@ -27,6 +27,7 @@ ORDER = [
     "checks",
     "identity",
     "files",
+    "cache",
     "streams",
     "models",
     "basis",

@@ -2,8 +2,7 @@
 
 Numba keeps compiled code on disk only for functions in files. So the user's functions, with the
 constants they refer to, and the loops of `event_kernels` are written to one file in a cache
-folder, named by the hash of its text; the next process finds file and compiled code there. The
-folder is `BELLWEIGHT_CACHE`, or `bellweight` in the user's cache folder.
+folder, named by the hash of its text; the next process finds file and compiled code there.
 
 A function may leave out the arguments it does not depend on: `cost(state)`, `probability(action,
 event)`, `move(state, event)`.
@@ -14,13 +13,10 @@ from __future__ import annotations
 import ast
 import builtins
 import hashlib
-import importlib.util
 import inspect
 import math
-import os
 import symtable
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -33,7 +29,7 @@ import numba
 import numpy as np
 from numba.core import event
 
-from bellweight import files
+from bellweight.cache import cache_folder, keep
 from bellweight.models import event_kernels
 from bellweight.status import ModelError
 
@@ -70,7 +66,10 @@ class Source:
     @property
     def is_cached(self) -> bool:
         """Whether this very text was found fit to be compiled before."""
-        return self.path.exists() and self.path.read_text() == self.text
+        try:
+            return self.path.read_bytes() == self.text.encode()
+        except OSError:
+            return False
 
     def load(self) -> ModuleType:
         """Return the module, compiled now or found compiled."""
@@ -80,19 +79,6 @@ class Source:
 
 
 _loaded: dict[Source, ModuleType] = {}
-
-
-def cache_folder() -> Path:
-    """Return the folder for compiled models, made if need be."""
-    named = os.environ.get("BELLWEIGHT_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(named) if named else Path(base) / "bellweight"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"bellweight-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
 
 
 @dataclass(frozen=True)
@@ -385,16 +371,14 @@ def _literal(value: Any, name: str) -> str:
 
 
 def _from_file(source: Source) -> ModuleType:
+    """Return the module; the file is there for Numba, what runs is the text itself."""
     path = source.path
     if not source.is_cached:
-        files.write_whole(path, lambda stream: _write(stream, source.text))
-    name = f"bellweight_model_{source.key}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+        keep(path, source.text)
+    module = ModuleType(f"bellweight_model_{source.key}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # compiled code on disk refers to it
+    exec(compile(source.text, str(path), "exec"), module.__dict__)
     return module
 
 
@@ -402,7 +386,3 @@ def _from_text(source: Source) -> ModuleType:
     module = ModuleType(f"bellweight_model_{source.key}")
     exec(compile(source.text, "<event model>", "exec"), module.__dict__)
     return module
-
-
-def _write(stream: Any, text: str) -> None:
-    stream.write(text.encode())
