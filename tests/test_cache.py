@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,14 @@ NOT_KEPT = "compiled code is kept for this process only"
 
 
 @pytest.fixture
-def spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder among the temporary files, for a user whose own cache folder cannot be made."""
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("BELLWEIGHT_CACHE", str(blocked / "cache"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    yield tmp_path / "tmp" / f"bellweight-{os.getuid()}"
+    return tmp_path / "tmp" / f"bellweight-{os.getuid()}"
 
 
 @pytest.fixture

@@ -193,7 +193,7 @@ def test_drawing_from_a_stream_does_not_change_who_draws() -> None:
     assert identity.digest(draw) == before
 
 
-MODULE = '''
+MODULE = """
 {head}
 from helper import shift
 import helper
@@ -211,7 +211,7 @@ def noise(x{annotation}, scale={scale}):{docstring}
 if __name__ == "__main__":
     from bellweight import identity
     print(identity.digest(noise))
-'''
+"""
 PLAIN = {
     "head": "from dataclasses import dataclass", "rate": 1, "size": 1, "annotation": "",
     "scale": 1.0, "docstring": "", "comment": "pass",
@@ -342,7 +342,7 @@ def test_an_earlier_version_is_named(tmp_path: Path) -> None:
     )
     object.__setattr__(result, "model_digest", "0" * 64)
     result.save(tmp_path / "old.npz")
-    with pytest.raises(bw.FileError, match="saved by an earlier version of Bellweight.*solve again"):
+    with pytest.raises(bw.FileError, match=r"by an earlier version of Bellweight.*solve again"):
         bw.Result.load(tmp_path / "old.npz", model=model)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import event_models as em
 import numpy as np
 import pytest
 
 import bellweight as bw
-import event_models as em
 
 SEVERAL = r"policy\.action takes one state, got a list of \d+: use policy\.actions\(states\)"
 

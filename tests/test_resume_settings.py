@@ -46,7 +46,7 @@ class Mine(bw.Table):
 
 
 METHODS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
-    "weights": (lambda w: bw.Fixed(w), weights(), weights(3.0)),
+    "weights": (bw.Fixed, weights(), weights(3.0)),
     "table": (lambda t: bw.DIA(target=bw.Table(t)), table(), table(1)),
     "rule": (lambda n: bw.DIA(target=rule(n)), 3, 4),
     "parameters": (

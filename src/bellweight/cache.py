@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import numba
+from numba.core import config
 
 from bellweight import files
 from bellweight.status import BellweightWarning
@@ -50,13 +50,14 @@ def keep(path: Path, text: str) -> None:
 
 def guard_numba() -> None:
     """Point Numba elsewhere if the folder that its environment variable names is not safe."""
-    named = numba.config.CACHE_DIR
+    named = config.CACHE_DIR  # type: ignore[attr-defined]
     if not named:
         return
     folder = str(_trusted([Path(named).absolute()], "NUMBA_CACHE_DIR"))
     if folder != str(Path(named).absolute()):
         # Numba reads the variable again when others of its variables change.
-        os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = folder
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        config.CACHE_DIR = folder  # type: ignore[attr-defined]
 
 
 def distrust(folder: Path) -> str | None:

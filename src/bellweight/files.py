@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight import identity
-from bellweight.identity import Unstored
+from bellweight.identity import Unstored as Unstored
 from bellweight.status import FileError, Status
 
 FORMAT = 1

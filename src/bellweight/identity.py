@@ -16,6 +16,7 @@ none in any other session. `doubt` says which object was to blame.
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import dis
 import functools
@@ -24,7 +25,7 @@ import linecache
 import sys
 import sysconfig
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import (
     BuiltinMethodType,
@@ -94,7 +95,7 @@ def same(first: Any, second: Any) -> bool:
         known = [x.digest if isinstance(x, Unstored) else digest(x) for x in (first, second)]
         return known[0] is not None and known[0] == known[1]
     if _is_number(first) and _is_number(second):
-        return bool(first == second or (first != first and second != second))
+        return bool(first == second or (np.isnan(first) and np.isnan(second)))
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return _same_arrays(first, second)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
@@ -183,17 +184,11 @@ class _Walk:
 
     def _structure(self, value: Any, package: str) -> None:
         """Add what consists of other values."""
-        known = _name_elsewhere(value, package)
+        known, parts = _name_elsewhere(value, package), _MADE_OF.get(type(value))
         if known is not None:
             self._write("name", known)
-        elif isinstance(value, Unstored):
-            self._write("unstored", f"{value.text} {value.digest}")
-        elif type(value) in (list, tuple):
-            self._all(type(value).__name__, value, package)
-        elif type(value) is dict:
-            self._all("dict", [part for item in value.items() for part in item], package)
-        elif type(value) in (set, frozenset):
-            self._all("set", sorted(digest(item) for item in value), package)
+        elif parts is not None:
+            self._all(type(value).__name__, parts(value), package)
         elif isinstance(value, FunctionType):
             self._function(value)
         elif isinstance(value, CodeType):
@@ -202,16 +197,6 @@ class _Walk:
             self._class(value)
         elif isinstance(getattr(value, "py_func", None), FunctionType):  # compiled by Numba
             self.add(value.py_func, package)
-        elif isinstance(value, functools._lru_cache_wrapper | staticmethod | classmethod):
-            self._all(type(value).__name__, [value.__wrapped__], package)
-        elif isinstance(value, property):
-            self._all("property", [value.fget, value.fset, value.fdel], package)
-        elif isinstance(value, MemberDescriptorType):
-            self._write("slot", value.__name__)
-        elif isinstance(value, MethodType):
-            self._all("method", [value.__func__, value.__self__], package)
-        elif isinstance(value, BuiltinMethodType):
-            self._all("method", [value.__name__, value.__self__], package)
         elif type(value).__module__.startswith("numpy.random"):
             # Where a stream of random numbers stands decides what is drawn, not from which law.
             self._write("random", type(value).__name__)
@@ -250,7 +235,7 @@ class _Walk:
         is_data = "__dataclass_fields__" in vars(cls)
         self._all("class", [cls.__name__, *cls.__bases__], package)
         if is_data:
-            given = [(f.name, _default(f)) for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+            given = [(f.name, _default(f)) for f in dataclasses.fields(cls)]
             self._all("fields", [part for pair in given for part in pair], package)
         for name, member in sorted(vars(cls).items()):
             # The methods that `dataclass` writes follow from the fields.
@@ -275,6 +260,22 @@ class _Walk:
             self._write("stranger", mark)
 
 
+_MADE_OF: dict[type, Callable[[Any], list[Any]]] = {
+    list: list,
+    tuple: list,
+    dict: lambda value: [part for item in value.items() for part in item],
+    set: lambda value: sorted(map(digest, value)),
+    frozenset: lambda value: sorted(map(digest, value)),
+    functools._lru_cache_wrapper: lambda value: [value.__wrapped__],
+    staticmethod: lambda value: [value.__wrapped__],
+    classmethod: lambda value: [value.__wrapped__],
+    property: lambda value: [value.fget, value.fset, value.fdel],
+    MemberDescriptorType: lambda value: [value.__name__],
+    MethodType: lambda value: [value.__func__, value.__self__],
+    BuiltinMethodType: lambda value: [value.__name__, value.__self__],
+}
+
+
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
@@ -295,23 +296,28 @@ def _package(module: str | None) -> str:
 
 def _name_elsewhere(value: Any, package: str) -> str | None:
     """Return the name of what an installed package other than `package` defines, or None."""
-    if isinstance(value, ModuleType):
-        module, name, found = value.__name__, "", value
-    else:
-        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        name = name or getattr(value, "__name__", None)
-        if module is None and isinstance(value, BuiltinMethodType):
-            module = getattr(value.__self__, "__name__", None)
-        if not isinstance(module, str) or not isinstance(name, str):
-            return None
-        found = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, part, None)
+    module, name, found = _full_name(value)
     top = _package(module)
     if found is not value or not _is_installed(module) or (top == package != _OWN):
         return None
     version = "" if top == _OWN else str(getattr(sys.modules.get(top), "__version__", ""))
     return f"{module}.{name} {version.partition('.')[0]}"
+
+
+def _full_name(value: Any) -> tuple[str, str, Any]:
+    """Return the module and the name that a value goes by, and what is found under them."""
+    if isinstance(value, ModuleType):
+        return value.__name__, "", value
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if module is None and isinstance(value, BuiltinMethodType):
+        module = getattr(value.__self__, "__name__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        return "", "", None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return module, name, found
 
 
 def _is_installed(module: str) -> bool:
@@ -327,13 +333,12 @@ def _is_installed(module: str) -> bool:
 
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the globals that a function refers to; of a user's module what is used of it."""
-    builtins = function.__builtins__
     for path in sorted(_paths(function.__code__)):
         name, *attributes = path
         if name in function.__globals__:
             value = function.__globals__[name]
         else:
-            value = builtins.get(name, ...)
+            value = vars(builtins).get(name, ...)
         shown = name
         while attributes and isinstance(value, ModuleType) and not _is_installed(value.__name__):
             shown += f".{attributes[0]}"

@@ -31,7 +31,7 @@ from numba.core import event
 
 from bellweight.cache import cache_folder, keep
 from bellweight.models import event_kernels
-from bellweight.status import ModelError
+from bellweight.status import BellweightError, ModelError
 
 _MODULES = {"numpy": np, "math": math}
 _WITHOUT_ANSWER = ("move", "initial")
@@ -160,11 +160,30 @@ def check_compiles(function: Callable[..., Any], role: str, example: tuple[Any, 
         ) from None
     returned = alone.nopython_signatures[0].return_type
     is_number = isinstance(returned, numba.types.Number | numba.types.Boolean)
-    if role not in _WITHOUT_ANSWER and not is_number:
+    if role in _WITHOUT_ANSWER:
+        if not isinstance(returned, numba.types.NoneType):
+            raise _answering(function, role, str(returned))
+    elif not is_number:
         raise ModelError(
             f"{role} function {function.__name__!r} ({place} {code.co_firstlineno}) returns "
             f"{returned}, expected a number in every case"
         )
+
+
+def check_in_place(function: Callable[..., Any], role: str, given: Mapping[str, Any]) -> None:
+    """Call a function that should write into `state`, and complain if it returns something."""
+    answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
+    if answer is not None:
+        raise _answering(function, role, f"{answer!r}")
+
+
+def _answering(function: Callable[..., Any], role: str, answer: str) -> ModelError:
+    code = function.__code__
+    return ModelError(
+        f"{role} function {function.__name__!r} ({Path(code.co_filename).name}, line "
+        f"{code.co_firstlineno}) returns {answer}, expected nothing: it must change `state` in "
+        "place, as in state[0] += 1, because what it returns is not used"
+    )
 
 
 @contextmanager
@@ -172,6 +191,8 @@ def naming(state: Any) -> Iterator[None]:
     """Name the state where a user's function fails inside a loop that keeps `state` up to date."""
     try:
         yield
+    except BellweightError:
+        raise
     except (ArithmeticError, LookupError, ValueError) as problem:
         raise ModelError(
             f"in state {np.asarray(state).tolist()}: a function of the model or the policy fails "
@@ -217,7 +238,10 @@ def _jitted(function: Any) -> Any:
     for name in set(_outer_names(_definition(function, "model"))) & known.keys():
         known[name] = ready(known[name])
     cells = tuple(CellType(ready(cell.cell_contents)) for cell in function.__closure__ or ())
-    copy = FunctionType(function.__code__, known, function.__name__, None, cells or None)
+    copy = FunctionType(
+        function.__code__, known, function.__name__, function.__defaults__, cells or None
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
     return numba.njit(copy)
 
 
@@ -240,7 +264,8 @@ class _Writer:
         self._open.append(function)
         tree = _definition(function, role)
         tree = _Rename(self._references(function, tree, role)).visit(tree)
-        tree.name = f"{role}_{function.__name__}_{_digest(ast.dump(tree))}"
+        tree.name = f"{role}_{function.__name__}"
+        tree.name += f"_{_digest(ast.unparse(ast.fix_missing_locations(tree)))}"
         text = ast.unparse(ast.fix_missing_locations(tree))
         self._open.pop()
         return self._add(tree.name, f"@bounded\n{text}\n")
@@ -350,8 +375,20 @@ def _definition(function: FunctionType, role: str) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise ModelError(f"{role} function {function.__name__!r} is not written with def")
     tree.decorator_list = []
+    if ast.get_docstring(tree) is not None:
+        tree.body = tree.body[1:] or [ast.Pass()]
     plain: ast.FunctionDef = _WithoutAnnotations().visit(tree)
+    # A default is the value that it had when the function was defined.
+    values, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+    plain.args.defaults = [_expression(value, function.__name__) for value in values]
+    plain.args.kw_defaults = [
+        _expression(named[a.arg], a.arg) if a.arg in named else None for a in plain.args.kwonlyargs
+    ]
     return plain
+
+
+def _expression(value: Any, name: str) -> ast.expr:
+    return ast.parse(_literal(value, name), mode="eval").body
 
 
 def _literal(value: Any, name: str) -> str:
