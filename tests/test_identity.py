@@ -174,6 +174,13 @@ def test_functions_that_call_each_other_have_an_end() -> None:
     assert identity.digest(enclosing(circle)) == identity.digest(enclosing(circle))
 
 
+def test_two_equal_parts_may_be_one() -> None:
+    one, other = [1, 2], [1, 2]
+    assert identity.digest((one, one)) == identity.digest((one, other))
+    law, twin = bw.uniform(0, 3), bw.uniform(0, 3)
+    assert identity.digest([law, law]) == identity.digest([law, twin])
+
+
 def test_what_has_no_state_is_equal_to_nothing_in_another_session() -> None:
     lock, other = threading.Lock(), threading.Lock()
     assert identity.digest(enclosing(lock)) == identity.digest(enclosing(lock))

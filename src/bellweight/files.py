@@ -16,13 +16,12 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from bellweight import identity
-from bellweight.identity import Unstored as Unstored
 from bellweight.status import FileError, Status
 
 FORMAT = 1
@@ -62,6 +61,7 @@ class Saved:
         return found
 
 
+Unstored: TypeAlias = identity.Unstored
 storable(Unstored)
 
 

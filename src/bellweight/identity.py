@@ -130,14 +130,15 @@ def _settings(value: Any) -> list[str]:
 class _Walk:
     """Goes through a value and all that it refers to, in an order that nothing else decides.
 
-    Functions, classes and containers get a number when they are met; where they are met again,
-    which is how circles close, the number stands for them.
+    Functions and classes get a number when they are met, which stands for them where they are met
+    again. Data are known by their values: it makes no difference whether two equal parts are one.
     """
 
     def __init__(self) -> None:
         self.hasher = hashlib.sha256()
         self.strangers: list[str] = []
         self._met: dict[int, tuple[int, Any]] = {}  # what is kept alive keeps its id
+        self._open: list[int] = []
 
     def add(self, value: Any, package: str) -> None:
         """Add a value that is referred to by something of a package."""
@@ -151,21 +152,31 @@ class _Walk:
             self._array(value, package)
         elif sparse.issparse(value):
             self._sparse(value, package)
-        elif self._first_time(value):
-            self._structure(value, package)
+        elif isinstance(value, FunctionType | type):
+            self._once(value, package)
+        else:
+            self._inside(value, package)
 
     def _write(self, kind: str, text: str) -> None:
         # The length keeps neighbours apart.
         self.hasher.update(f"{kind} {len(text)} {text};".encode("utf-8", "surrogatepass"))
 
-    def _first_time(self, value: Any) -> bool:
-        if isinstance(value, tuple | frozenset):  # plain values: no circle closes in them
-            return True
+    def _once(self, value: Any, package: str) -> None:
+        """Add a function or a class where it is met first, and its number where it is met again."""
         if id(value) in self._met:
             self._write("again", str(self._met[id(value)][0]))
-            return False
-        self._met[id(value)] = (len(self._met), value)
-        return True
+        else:
+            self._met[id(value)] = (len(self._met), value)
+            self._structure(value, package)
+
+    def _inside(self, value: Any, package: str) -> None:
+        """Add what is known by its value, however often it is met, unless it is inside itself."""
+        if id(value) in self._open:
+            self._write("circle", str(self._open.index(id(value))))
+            return
+        self._open.append(id(value))
+        self._structure(value, package)
+        self._open.pop()
 
     def _array(self, array: Any, package: str) -> None:
         self._write("array", f"{array.shape}")
