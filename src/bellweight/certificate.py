@@ -28,7 +28,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight import checks, files
+from bellweight import checks, files, identity
 from bellweight.bench import Point, TabularBench
 from bellweight.certificate_policy import describe_basis, describe_policy
 from bellweight.display import Column, Table
@@ -191,7 +191,14 @@ def certify(
     if not isinstance(result, Result):
         raise ArgumentError(f"result is {type(result).__name__}, expected what solve returned")
     if result.model_digest != model.digest:
-        raise ArgumentError("the result belongs to another model: pass the model it came from")
+        doubt = identity.doubt(result.model_digest, model.digest)
+        raise ArgumentError(
+            f"the result belongs to another model{doubt}: pass the model it came from"
+        )
+    if not identity.same(result.basis, result.policy.basis):
+        raise ArgumentError(
+            "the basis of the result is not the one its policy was found with: solve again"
+        )
     if isinstance(model, TabularModel):
         return _exact(model, result, policy)
     checks.positive(confidence, "confidence", below=1.0)

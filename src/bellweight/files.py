@@ -2,7 +2,8 @@
 
 A stored object is a tree of registered frozen dataclasses. The tree is kept as JSON text and its
 arrays as plain arrays, all in one `.npz`; nothing is pickled, and only registered classes are made
-on reading. What cannot be stored (a user's function) comes back as an `Unstored` note.
+on reading. What cannot be stored (a user's function) comes back as an `Unstored` note of its name
+and digest.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from bellweight import identity
 from bellweight.status import FileError, Status
 
 FORMAT = 1
@@ -27,6 +29,12 @@ FORMAT = 1
 
 UNSTORED = {"stored": False}
 """Metadata of a dataclass field that is left out of files."""
+
+
+def stored_as(name: str) -> dict[str, str]:
+    """Return the metadata of a dataclass field that has another name in files."""
+    return {"stored_as": name}
+
 
 _HEADER = "bellweight"
 _Class = TypeVar("_Class", bound=type)
@@ -53,12 +61,8 @@ class Saved:
         return found
 
 
-@storable
-@dataclasses.dataclass(frozen=True)
-class Unstored:
-    """What stands in a loaded object where the saved one had something that files cannot hold."""
-
-    text: str
+Unstored: TypeAlias = identity.Unstored
+storable(Unstored)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -177,9 +181,9 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
         return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
     if dataclasses.is_dataclass(value) and _registry.get(type(value).__name__) is type(value):
         stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
-        fields = {f.name: _encode(getattr(value, f.name), arrays) for f in stored}
+        fields = {_stored_name(f): _encode(getattr(value, f.name), arrays) for f in stored}
         return {"type": type(value).__name__, "fields": fields}
-    return _encode(Unstored(_describe(value)), arrays)
+    return _encode(Unstored(_describe(value), identity.digest(value)), arrays)
 
 
 def _decode(node: Any, archive: Any) -> Any:
@@ -199,7 +203,13 @@ def _decode(node: Any, archive: Any) -> Any:
     if "dict" in node:
         return {key: _decode(item, archive) for key, item in node["dict"].items()}
     cls = _registry[node["type"]]
-    return cls(**{name: _decode(item, archive) for name, item in node["fields"].items()})
+    names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
+    return cls(**{names[name]: _decode(item, archive) for name, item in node["fields"].items()})
+
+
+def _stored_name(field: dataclasses.Field[Any]) -> str:
+    name: str = field.metadata.get("stored_as", field.name)
+    return name
 
 
 def _describe(value: Any) -> str:

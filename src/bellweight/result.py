@@ -10,8 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight import files
-from bellweight.solution import Audit
+from bellweight import files, identity
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
 from bellweight.display import Column, Table, facts_table, number_text
@@ -32,6 +31,7 @@ from bellweight.portrait import (
 from bellweight.selection import Iteration, Stop
 from bellweight.sight import Sight, sight
 from bellweight.slices import Slice, slices
+from bellweight.solution import Audit
 from bellweight.status import FileError, PolicyError, Status
 from bellweight.weights import DIA
 
@@ -129,8 +129,9 @@ class Result(Faces):
             return result
         if model.digest != result.model_digest:
             raise FileError(
-                f"{path} belongs to another model ({result.model_name}, {result.model_size}): load "
-                "it with the model it was solved for"
+                f"{path} belongs to another model ({result.model_name}, {result.model_size})"
+                f"{identity.doubt(result.model_digest, model.digest)}: load it with the model it "
+                "was solved for, or solve again"
             )
         return replace(result, policy=replace(result.policy, model=model))
 

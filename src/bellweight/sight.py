@@ -83,12 +83,11 @@ class Sight:
         model, policy = self.model, self.policy.on(self.model)
         if isinstance(model, TabularModel):
             # Greedy policies are tables here; a state is its place in the list.
-            return np.array([policy.action(int(state)) for state in states.ravel()])
+            return policy.actions(states.ravel().astype(np.int64))
         if isinstance(model, LinearModel):
             chooser = policy.chooser(model).worker()
             return chooser(np.ascontiguousarray(states), np.zeros(len(states), np.uint64), 0)[0]
-        rng = np.random.default_rng(0)
-        return np.array([policy.action(state.astype(np.int64), rng) for state in states])
+        return policy.actions(states.astype(np.int64), np.random.default_rng(0))
 
     def labels(self) -> tuple[str, ...]:
         """Return the names of all actions of a tabular or event model."""

@@ -12,12 +12,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
 from itertools import zip_longest
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from bellweight import checks, files
+from bellweight import checks, files, identity
 from bellweight.basis import Basis
 from bellweight.bench import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
 from bellweight.checks import FloatArray
@@ -32,7 +33,7 @@ from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.status import ArgumentError, BellweightWarning, ModelError, Status
 
-__all__ = ["Phase", "Result", "Rows", "bench_of", "result_of", "solve", "watch_of"]
+__all__ = ["Phase", "Result", "Rows", "basis_of", "bench_of", "result_of", "solve", "watch_of"]
 
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
@@ -210,22 +211,26 @@ def _earlier(
         raise ArgumentError(f"resume is {resume!r}, expected a Result or the path of a saved one")
     earlier = resume if isinstance(resume, Result) else Result.load(resume, model=model)
     if earlier.model_digest != model.digest:
-        raise ArgumentError("resume is the result of another model: pass the model it came from")
+        doubt = identity.doubt(earlier.model_digest, model.digest)
+        raise ArgumentError(
+            f"resume is the result of another model{doubt}: pass the model it came from"
+        )
     if earlier.names != bench.rows.names:
         raise ArgumentError(
             f"resume has {len(earlier.names)} basis functions, the basis {len(bench.rows.names)}; "
             f"{_first_difference(earlier.names, bench.rows.names)}: use the same basis"
         )
-    known = not isinstance(earlier.method, files.Unstored)
-    if known and type(earlier.method).__name__ != type(method).__name__:
+    basis = basis_of(bench)
+    if not identity.same(earlier.basis, basis):
         raise ArgumentError(
-            f"resume is a result of {type(earlier.method).__name__}, the method is "
-            f"{type(method).__name__}: use the same method, or start=Fixed(result.weights)"
+            f"resume was solved with another basis, though its functions have the same names"
+            f"{_doubt(earlier.basis, basis)}: use the same basis"
         )
-    if known and repr(earlier.method) != repr(method):
+    if not identity.same(earlier.method, method):
         raise ArgumentError(
-            f"resume is a result of {earlier.method!r}, the method is {method!r}: use the same "
-            "settings, or start=Fixed(result.weights)"
+            f"resume is a result of {_difference(earlier.method, method)}"
+            f"{_doubt(earlier.method, method)}: use the same method and settings, or "
+            "start=Fixed(result.weights)"
         )
     if earlier.regularisation != bench.regularisation:
         raise ArgumentError(
@@ -234,6 +239,38 @@ def _earlier(
     if isinstance(bench, SimulatedBench) and earlier.seed != bench.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
+
+
+def _difference(earlier: Any, method: Method) -> str:
+    """Return how two methods, not the same, differ."""
+    kind = type(method).__name__
+    if isinstance(earlier, files.Unstored):
+        return f"{earlier.text}, the method is {method!r}"
+    if type(earlier) is not type(method):
+        return f"{type(earlier).__name__}, the method is {kind}"
+    names = [f.name for f in fields(method) if f.compare]
+    name = next(n for n in names if not identity.same(getattr(earlier, n), getattr(method, n)))
+    before, now = repr(getattr(earlier, name)), repr(getattr(method, name))
+    shown = f"{before}, the method has {now}" if before != now else f"{before} of other values"
+    return f"{kind} with {name}={shown}"
+
+
+def _doubt(earlier: Any, given: Any) -> str:
+    """Return why functions in settings may not have been recognised."""
+    unstored = _unstored(earlier)
+    if unstored is None:
+        return ""
+    return identity.doubt(unstored.digest, identity.digest(given))
+
+
+def _unstored(value: Any) -> files.Unstored | None:
+    """Return the first thing in some settings that a file could not hold, if there is one."""
+    if isinstance(value, files.Unstored):
+        return value
+    parts: list[Any] = list(value) if isinstance(value, tuple) else []
+    if is_dataclass(value):
+        parts = [getattr(value, f.name) for f in fields(value) if f.compare]
+    return next((found for part in parts if (found := _unstored(part)) is not None), None)
 
 
 def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
@@ -259,7 +296,7 @@ def result_of(
         status=outcome.status,
         method=method,
         mode=method.mode if isinstance(method, Method) else "practical",
-        basis=_basis(bench),
+        basis=basis_of(bench),
         names=bench.rows.names,
         coef=_frozen(coef),
         moments=_frozen(iterate.moments),
@@ -300,7 +337,8 @@ def _lower_bound(bench: Bench, iterate: Iterate) -> float | None:
     return float(rows.moments(model.initial) @ solution.coef) - shift
 
 
-def _basis(bench: Bench) -> Basis:
+def basis_of(bench: Bench) -> Basis:
+    """Return the basis of a bench, fitted to its states."""
     rows = bench.rows
     assert isinstance(rows, TabularRows | EventRows | LinearRows)
     return rows.basis
