@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -157,14 +158,10 @@ def test_files_with_every_odd_value_end_in_named_errors(
             if not differs(value, document[name]):
                 continue
             path.write_text(json.dumps({**document, name: value}))
-            try:
+            with contextlib.suppress(bw.FileError):
                 bw.Certificate.load(path)
-            except bw.FileError:
-                pass
-            try:
+            with contextlib.suppress(bw.FileError):
                 assert not bw.verify(path, model).passed, (name, value)
-            except bw.FileError:
-                pass
         path.write_text(json.dumps({k: v for k, v in document.items() if k != name}))
         with pytest.raises(bw.FileError):
             bw.Certificate.load(path)
@@ -256,7 +253,7 @@ def test_a_new_checksum_does_not_save_a_changed_field(kind: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "change"),
     [
-        ("coef", lambda old: [old[0] + 1e-3, *old[1:]]),
+        ("coef", lambda old: [old[0], old[1] + 1e-3, *old[2:]]),
         ("coef", lambda old: [*old, 1.0]),
         ("solved", lambda old: [old[0] + 1.0, *old[1:]]),
         ("basis", lambda old: {**old, "exponents": old["exponents"][::-1]}),
@@ -279,9 +276,7 @@ def test_a_new_checksum_does_not_save_a_changed_record(entry: str, change: Any) 
 
 
 def test_probabilities_that_are_a_little_short_are_made_whole() -> None:
-    certificate, model = tabular()
-    chances = np.zeros(model.n_pairs)
-    chances[np.searchsorted(model.pair_state, np.arange(model.n_states))] = 1.0
+    model = tabular()[1]
     policy = bw.Table(np.eye(1, model.n_actions)[[0] * model.n_states] * (1.0 - 9e-9))
     found = bw.certify(model, bw.solve(model, bw.Polynomial(2), bw.Fixed()), policy)
     exact = model.initial @ bw.exact.policy_value(model, bw.Table(np.zeros(13, dtype=np.int64)))
@@ -310,7 +305,7 @@ CORO = ["greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagr
 
 def two_greedy(model: bw.LinearModel) -> tuple[bw.Result, bw.Greedy]:
     result = bw.solve(model, bw.Affine(), bw.Fixed())
-    other = bw.Greedy(basis=bw.Affine(), coef=np.array([0.0, 50.0]), model=model)
+    other = bw.Greedy(basis=bw.Affine(), coef=np.zeros(2), model=model)
     return result, other
 
 
@@ -336,11 +331,12 @@ def test_what_decides_ties_is_recorded() -> None:
 
 
 def test_random_and_softmax_policies_are_verified() -> None:
-    model = desk()
-    result = bw.solve(model, bw.Affine(), bw.Fixed())
+    model = bw.problems.scheduling("tiny")
+    result = bw.solve(model, nonnegative(model), bw.Fixed())
     softmax = bw.DualSoftmax(result.support, bw.Uniform(), 1.0, 0.5)
     for policy in (bw.Uniform(), softmax):
         found = bw.certify(model, result, policy, episodes=20)
+        assert found.kind == "estimated"
         assert bw.verify(found, model).passed, str(bw.verify(found, model))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,13 +22,14 @@ KINDS = ("exact", "estimated", "unproven")
 CHECKSUM = "checksum"
 _DEEPEST = 12  # levels of a record; ours has four
 _LARGEST = 2**63  # whole numbers beyond this are no seed, index or count
+_HUGE = 1e100  # sums of products of smaller numbers do not overflow
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a finite number; truth values are none."""
+    """Return whether a value is a number that can be reckoned with; truth values are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) < _LARGEST if isinstance(value, int) else math.isfinite(value)
+    return abs(value) < (_LARGEST if isinstance(value, int) else _HUGE)
 
 
 def is_count(value: Any, least: int = 0) -> bool:
@@ -56,8 +56,8 @@ def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or fits(value)
 
 
-_NUMBER = (is_number, "a finite number")
-_MAYBE = (_or_none(is_number), "a finite number or None")
+_NUMBER = (is_number, "a finite number below 1e100")
+_MAYBE = (_or_none(is_number), "None or a finite number below 1e100")
 _WORDS = (_is_words, "text")
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "bound": _MAYBE,
@@ -118,7 +118,11 @@ def _record_fault(value: Any, where: str, depth: int) -> str:
     if value is None or isinstance(value, str | bool):
         return ""
     if isinstance(value, int | float):
-        return "" if is_number(value) else f"{where} is {_shown(value)}, expected a finite number"
+        return (
+            ""
+            if is_number(value)
+            else f"{where} is {_shown(value)}, expected a finite number below 1e100"
+        )
     if depth == 0:
         return f"{where} is nested too deeply"
     if isinstance(value, list):

@@ -445,8 +445,10 @@ def _unproven(
     record.numbers("moments", len(coef))
     record.text("method")
     record.part("policy").text("kind")
-    reasons = (SAMPLED,) if isinstance(model, EventModel) else (ENDLESS, HORIZON, PRICING)
-    known = any(certificate.reason.startswith(start) for start in reasons)
+    known = certificate.reason == SAMPLED
+    if isinstance(model, LinearModel):
+        told = certificate.reason
+        known = told == ENDLESS or told.startswith((f"{HORIZON}: ", f"{PRICING}: "))
     checks = [
         *_without(certificate, "bound", *_COROLLARY, "violation", "confidence"),
         _same("repair", certificate.repair, 0.0),
