@@ -25,6 +25,7 @@ ORDER = [
     "tolerances",
     "display",
     "checks",
+    "file_types",
     "files",
     "streams",
     "models",

@@ -13,6 +13,7 @@ import os
 import tempfile
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
+from bellweight.file_types import csr_fault, declared, fits
 from bellweight.status import FileError, Status
 
 FORMAT = 1
@@ -51,6 +53,14 @@ class Saved:
         """Read what `save` wrote."""
         found: Self = load(path, cls)
         return found
+
+
+class Checked(ABC):
+    """What can say of itself, once it is read, that its parts do not go together."""
+
+    @abstractmethod
+    def stored_fault(self) -> str:
+        """Return what does not fit, or no text."""
 
 
 @storable
@@ -126,7 +136,11 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
                 )
             header = json.loads(str(archive[_HEADER]))
             _check_header(source, header, kinds)
-            return _decode(header["content"], archive)
+            found = _decode(header["content"], archive)
+        missing = found.stored_fault() if isinstance(found, Checked) else ""
+        if missing:
+            raise ValueError(missing)
+        return found
     except FileError:
         raise
     except FileNotFoundError:
@@ -134,7 +148,8 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
     except (
-        ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
+        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
+        RuntimeError, zipfile.BadZipFile, zlib.error,
     ) as problem:  # fmt: skip
         raise FileError(
             f"{source} is damaged or not a Bellweight file ({problem}): save it again"
@@ -143,6 +158,8 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
 
 def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
+    if not fits(version, int):
+        raise ValueError("its format is no number")
     if version > FORMAT:
         raise FileError(
             f"{source} has file format {version}, this version reads up to {FORMAT}: "
@@ -193,13 +210,21 @@ def _decode(node: Any, archive: Any) -> Any:
         return array
     if "csr" in node:
         data, indices, indptr = (_decode(part, archive) for part in node["csr"])
+        wrong = csr_fault(data, indices, indptr, node["shape"])
+        if wrong:
+            raise ValueError(wrong)
         return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
     if "tuple" in node:
         return tuple(_decode(item, archive) for item in node["tuple"])
     if "dict" in node:
         return {key: _decode(item, archive) for key, item in node["dict"].items()}
     cls = _registry[node["type"]]
-    return cls(**{name: _decode(item, archive) for name, item in node["fields"].items()})
+    values = {name: _decode(item, archive) for name, item in node["fields"].items()}
+    for name, value in values.items():
+        # Where a file could not hold a thing, a note stands in for it, whatever its type.
+        if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
+            raise ValueError(f"{name} of {node['type']} has another type than it should have")
+    return cls(**values)
 
 
 def _describe(value: Any) -> str:
