@@ -41,6 +41,10 @@ def storable(cls: _Class) -> _Class:
     return cls
 
 
+class _DamagedError(FileError):
+    """What is wrong inside a file; whoever reads it knows which file it is."""
+
+
 class Saved:
     """What saves itself in an `.npz` file and reads itself back; for registered classes."""
 
@@ -139,8 +143,10 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
             found = _decode(header["content"], archive)
         missing = found.stored_fault() if isinstance(found, Checked) else ""
         if missing:
-            raise ValueError(missing)
+            raise _DamagedError(missing)
         return found
+    except _DamagedError as problem:
+        raise FileError(f"{source} is damaged ({problem}): save it again") from None
     except FileError:
         raise
     except FileNotFoundError:
@@ -159,7 +165,7 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
 def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
     if not fits(version, int):
-        raise ValueError("its format is no number")
+        raise _DamagedError("its format is no number")
     if version > FORMAT:
         raise FileError(
             f"{source} has file format {version}, this version reads up to {FORMAT}: "
@@ -212,7 +218,7 @@ def _decode(node: Any, archive: Any) -> Any:
         data, indices, indptr = (_decode(part, archive) for part in node["csr"])
         wrong = csr_fault(data, indices, indptr, node["shape"])
         if wrong:
-            raise ValueError(wrong)
+            raise _DamagedError(wrong)
         return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
     if "tuple" in node:
         return tuple(_decode(item, archive) for item in node["tuple"])
@@ -223,7 +229,7 @@ def _decode(node: Any, archive: Any) -> Any:
     for name, value in values.items():
         # Where a file could not hold a thing, a note stands in for it, whatever its type.
         if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
-            raise ValueError(f"{name} of {node['type']} has another type than it should have")
+            raise _DamagedError(f"{name} of {node['type']} has another type than it should have")
     return cls(**values)
 
 
