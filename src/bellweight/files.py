@@ -146,7 +146,7 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
             raise _DamagedError(missing)
         return found
     except _DamagedError as problem:
-        raise FileError(f"{source} is damaged ({problem}): save it again") from None
+        raise _unreadable(source, problem) from None
     except FileError:
         raise
     except FileNotFoundError:
@@ -157,9 +157,11 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
         ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
         RuntimeError, zipfile.BadZipFile, zlib.error,
     ) as problem:  # fmt: skip
-        raise FileError(
-            f"{source} is damaged or not a Bellweight file ({problem}): save it again"
-        ) from None
+        raise _unreadable(source, problem) from None
+
+
+def _unreadable(source: Path, problem: Exception) -> FileError:
+    return FileError(f"{source} is damaged or not a Bellweight file ({problem}): save it again")
 
 
 def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
