@@ -14,6 +14,7 @@ import os
 import tempfile
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
@@ -22,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight import identity
+from bellweight.file_types import csr_fault, declared, fits
 from bellweight.status import FileError, Status
 
 FORMAT = 1
@@ -47,6 +49,10 @@ def storable(cls: _Class) -> _Class:
     return cls
 
 
+class _DamagedError(FileError):
+    """What is wrong inside a file; whoever reads it knows which file it is."""
+
+
 class Saved:
     """What saves itself in an `.npz` file and reads itself back; for registered classes."""
 
@@ -59,6 +65,14 @@ class Saved:
         """Read what `save` wrote."""
         found: Self = load(path, cls)
         return found
+
+
+class Checked(ABC):
+    """What can say of itself, once it is read, that its parts do not go together."""
+
+    @abstractmethod
+    def stored_fault(self) -> str:
+        """Return what does not fit, or no text."""
 
 
 Unstored: TypeAlias = identity.Unstored
@@ -130,7 +144,13 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
                 )
             header = json.loads(str(archive[_HEADER]))
             _check_header(source, header, kinds)
-            return _decode(header["content"], archive)
+            found = _decode(header["content"], archive)
+        missing = found.stored_fault() if isinstance(found, Checked) else ""
+        if missing:
+            raise _DamagedError(missing)
+        return found
+    except _DamagedError as problem:
+        raise _unreadable(source, problem) from None
     except FileError:
         raise
     except FileNotFoundError:
@@ -138,15 +158,20 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
     except (
-        ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
+        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
+        RuntimeError, zipfile.BadZipFile, zlib.error,
     ) as problem:  # fmt: skip
-        raise FileError(
-            f"{source} is damaged or not a Bellweight file ({problem}): save it again"
-        ) from None
+        raise _unreadable(source, problem) from None
+
+
+def _unreadable(source: Path, problem: Exception) -> FileError:
+    return FileError(f"{source} is damaged or not a Bellweight file ({problem}): save it again")
 
 
 def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
+    if not fits(version, int):
+        raise _DamagedError("its format is no number")
     if version > FORMAT:
         raise FileError(
             f"{source} has file format {version}, this version reads up to {FORMAT}: "
@@ -197,6 +222,9 @@ def _decode(node: Any, archive: Any) -> Any:
         return array
     if "csr" in node:
         data, indices, indptr = (_decode(part, archive) for part in node["csr"])
+        wrong = csr_fault(data, indices, indptr, node["shape"])
+        if wrong:
+            raise _DamagedError(wrong)
         return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
     if "tuple" in node:
         return tuple(_decode(item, archive) for item in node["tuple"])
@@ -204,7 +232,12 @@ def _decode(node: Any, archive: Any) -> Any:
         return {key: _decode(item, archive) for key, item in node["dict"].items()}
     cls = _registry[node["type"]]
     names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
-    return cls(**{names[name]: _decode(item, archive) for name, item in node["fields"].items()})
+    values = {names[name]: _decode(item, archive) for name, item in node["fields"].items()}
+    for name, value in values.items():
+        # Where a file could not hold a thing, a note stands in for it, whatever its type.
+        if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
+            raise _DamagedError(f"{name} of {node['type']} has another type than it should have")
+    return cls(**values)
 
 
 def _stored_name(field: dataclasses.Field[Any]) -> str:

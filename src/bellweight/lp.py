@@ -21,7 +21,7 @@ enough, and comes with a bound that does not rest on the solver's word where it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import highspy
@@ -329,12 +329,14 @@ def _sharpen_sparse(
 class Minimum:
     """The best point found (k,), None if there is none, and a lower bound on every point's value.
 
-    `status` is OPTIMAL, INFEASIBLE, UNBOUNDED, TIME_LIMIT or FAILED.
+    `status` is OPTIMAL, INFEASIBLE, UNBOUNDED, TIME_LIMIT or FAILED. `multipliers` are those of the
+    relaxation's rows: with them anybody can bound the minimum from below.
     """
 
     status: Status
     point: FloatArray | None
     bound: float
+    multipliers: FloatArray | None = None
 
 
 class IntegerProgram:
@@ -387,10 +389,11 @@ class IntegerProgram:
         point = np.array(solution.col_value)
         nearest = np.where(self.integer, np.round(point), point) + 0.0  # no -0.0
         whole = float(np.abs(point - nearest).max(initial=0.0)) <= _WHOLE
+        multipliers = np.array(solution.row_dual) * unit
         if whole and self._contains(nearest):
-            bound = self._bound(price, np.array(solution.row_dual) * unit)
-            return Minimum(Status.OPTIMAL, nearest, bound)
-        return self._integer(price, unit, time_limit)
+            bound = self._bound(price, multipliers)
+            return Minimum(Status.OPTIMAL, nearest, bound, multipliers)
+        return replace(self._integer(price, unit, time_limit), multipliers=multipliers)
 
     def _integer(self, price: FloatArray, unit: float, time_limit: float | None) -> Minimum:
         if self._exact is None:

@@ -60,7 +60,7 @@ class Phase:
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Result(Faces):
+class Result(Faces, files.Checked):
     """What a run found, how it ended, and how good it is.
 
     `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
@@ -116,6 +116,14 @@ class Result(Faces):
     def reported(self) -> Iteration:
         """The history entry of the reported iterate."""
         return self.history[self.reported_iteration]
+
+    def stored_fault(self) -> str:
+        n = len(self.names)
+        if self.coef.shape[-1:] != (n,) or self.moments.shape[-1:] != (n,):
+            return f"coefficients or moments are not those of {n} functions"
+        if not 0 <= self.reported_iteration < len(self.history):
+            return f"iteration {self.reported_iteration} of {len(self.history)} is reported"
+        return ""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an `.npz` file, whole or not at all."""
