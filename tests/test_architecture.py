@@ -44,6 +44,7 @@ ORDER = [
     "solution",
     "alp",
     "penalty",
+    "repair",
     "dual",
     "acting",
     "states",

@@ -186,7 +186,9 @@ class AlpProgram:
         """Return rows (n, K) of the master, bounds first, to twice the digits."""
         n = self.n_bounds
         keys = self._keys[positions[positions >= n] - n]
-        return stacked(doubled(self.raw_bounds[positions[positions < n]]), self.rows.exact_rows(keys))
+        return stacked(
+            doubled(self.raw_bounds[positions[positions < n]]), self.rows.exact_rows(keys)
+        )
 
     def scan(self, moments: FloatArray, coef: FloatArray) -> Separation:
         """Look at all rows for those that coefficients violate most."""
@@ -481,9 +483,7 @@ class _Attempt:
         return share * float(terms.max()) * coordinates.spread
 
 
-def _exactly(
-    rows: RowSource, moments: FloatArray, weights: FloatArray | None
-) -> Doubled:
+def _exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
     """Return the moments (K,) of weights to twice the digits, where the weights are known."""
     exact = None if weights is None else rows.exact_moments(weights)
     if exact is None or not np.allclose(exact.high, moments, rtol=1e-9, atol=1e-12):
@@ -511,7 +511,8 @@ def _of_vertex(program: AlpProgram, vertex: Vertex, moments: FloatArray) -> AlpS
     bounds = program.raw_bounds
     bound_slack = program.bound_cost - bounds @ coef.high
     active = np.flatnonzero(
-        bound_slack <= tolerances.TIGHT * (np.abs(program.bound_cost) + np.abs(bounds) @ np.abs(coef.high))
+        bound_slack
+        <= tolerances.TIGHT * (np.abs(program.bound_cost) + np.abs(bounds) @ np.abs(coef.high))
     )
     free = np.isin(tight, vertex.rows).all() and np.isin(active, vertex.bounds).all()
     return AlpSolution(

@@ -18,7 +18,6 @@ import numpy as np
 
 from bellweight import checks, exact, tolerances
 from bellweight.alp import AlpProgram
-from bellweight.solution import AlpSolution, DecidedSolution
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel
@@ -28,6 +27,7 @@ from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support
 from bellweight.pricing import LinearRows
 from bellweight.rows import BellmanRows, EventRows, RowSource, TabularRows
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of
+from bellweight.solution import AlpSolution, DecidedSolution
 from bellweight.status import ArgumentError, Status
 from bellweight.streams import stream_keys
 

@@ -12,10 +12,10 @@ R = ||F(c) - c||_1 and the disagreement D = sum_x F(c)(x) [1 - pi_c(u(x) | x)],
     initial' (J^u - J*) <= (c' s^u + sup s^u [R + 2 discount D / (1 - discount)]) / (1 - discount)
 
 (cor. greedy_certificate): `greedy_bound`, with its terms. Coefficients that violate a row by at
-most v are repaired first: the constant goes down by v / (1 - discount), and v is known where every
-row is known. That is so on tabular models (`exact`), on linear models whose reachable states are
-priced (`estimated`: the policy's cost is simulated, and the bound holds with the stated one-sided
-confidence), and not where rows are a sample (`unproven`).
+most v are repaired first (`repair`; on linear models the constant goes down by v / (1 - discount)),
+and v is known where every row is known. That is so on tabular models (`exact`), on linear models
+whose reachable states are priced (`estimated`: the policy's cost is simulated, and the bound holds
+with the stated one-sided confidence), and not where rows are a sample (`unproven`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ from bellweight.display import Column, Table
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluate import evaluate
-from bellweight.exact import Residuals, policy_value, residuals
+from bellweight.exact import policy_value, residuals
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import exact_occupancy
 from bellweight.plan import Plan
 from bellweight.policy import Model, Policy, by_state, checked_probabilities
 from bellweight.pricing import LinearRows, PricedRows
 from bellweight.reach import reachable_box
+from bellweight.repair import Repaired, repaired
 from bellweight.rows import EventRows, TabularRows
 from bellweight.simulate import one_sided
 from bellweight.solve import Result
@@ -256,18 +257,13 @@ def certify(
 
 def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certificate:
     rows = TabularRows(model, result.basis)
-    values = rows.values(result.coef)
-    if not np.isfinite(values).all():
+    if not np.isfinite(rows.values(result.coef)).all():
         raise ArgumentError("the approximate values are not finite: no bound follows from them")
-    found = residuals(model, values)
+    found = repaired(rows, result.coef, result.moments)
     judged = proper(model, policy or result.policy)
-    chances = checked_probabilities(model, judged)
-    loss = by_state(model, chances * found.pairs)
-    occupancy = exact_occupancy(model, judged).weights
-    assert occupancy is not None
-    left = 1.0 - model.discount
+    cost = float(model.initial @ policy_value(model, judged))
     certificate = Certificate(
-        bound=float(occupancy @ loss) / left,
+        bound=max(0.0, cost - found.value),
         greedy_bound=None,
         weighted_residual=None,
         residual_sup=None,
@@ -275,13 +271,13 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
         disagreement=None,
         kind="exact",
         reason="" if policy is None else OTHER_POLICY,
-        value=float(model.initial @ found.values),
-        cost=float(model.initial @ policy_value(model, judged)),
+        value=found.value,
+        cost=cost,
         violation=found.violation,
-        repair=float(model.initial @ (values - found.values)),
+        repair=found.loss,
         model_name=model.name,
         model_digest=model.digest,
-        record=_record(model, result, judged),
+        record=_record(model, result, found.coef, judged),
     )
     if policy is not None or result.weights is None:
         return certificate
@@ -293,12 +289,12 @@ def _with_corollary(
     model: TabularModel,
     rows: TabularRows,
     result: Result,
-    found: Residuals,
+    found: Repaired,
 ) -> Certificate:
     weights = result.weights
     assert weights is not None
     greedy = checked_probabilities(model, result.policy)
-    loss = by_state(model, greedy * found.pairs)
+    loss = by_state(model, greedy * residuals(model, rows.values(found.coef)))
     generated = generating_policy(rows, result)
     occupancy = exact_occupancy(model, generated).weights
     assert occupancy is not None
@@ -335,7 +331,9 @@ def generating_policy(rows: TabularRows, result: Result) -> Policy:
     return result.policy if generated is None else generated
 
 
-def _record(model: TabularModel, result: Result, policy: Policy) -> dict[str, Any]:
+def _record(
+    model: TabularModel, result: Result, coef: FloatArray, policy: Policy
+) -> dict[str, Any]:
     """Return what somebody else needs to compute the certificate again.
 
     `coef` are the coefficients that the certificate is about, `solved` those that the program
@@ -344,7 +342,7 @@ def _record(model: TabularModel, result: Result, policy: Policy) -> dict[str, An
     return {
         "basis": describe_basis(model, result.basis),
         "names": list(result.names),
-        "coef": result.coef.tolist(),
+        "coef": coef.tolist(),
         "solved": result.coef.tolist(),
         "moments": result.moments.tolist(),
         "method": repr(result.method),

@@ -8,7 +8,7 @@ the same to the last bit everywhere.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,9 @@ class Doubled(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         return self.high.shape
 
-    def at(self, index: object) -> Doubled:
+    def at(self, index: Any) -> Doubled:
         """Return some of the numbers, as an index of an array says."""
-        return Doubled(self.high[index], self.low[index])  # type: ignore[index]
+        return Doubled(self.high[index], self.low[index])
 
     def scaled(self, factor: FloatArray) -> Doubled:
         """Return the numbers times powers of two, which is exact."""

@@ -97,9 +97,7 @@ def _with_margin(
     columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
     for attempt in range(_ATTEMPTS):
         margin = 2.0 * 4.0**attempt * _gamma(rows) * size
-        search = VertexSearch(
-            rows.with_cost(rows.pair_cost - margin), columns, bounds
-        )
+        search = VertexSearch(rows.with_cost(rows.pair_cost - margin), columns, bounds)
         try:
             found = search.run(doubled(moments), nearest, tight).coef.high
         except SolverError:

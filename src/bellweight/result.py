@@ -173,7 +173,9 @@ class Result(Faces, files.Checked):
         if self.policy.model is None:
             raise PolicyError("the result was loaded without its model: Result.load(path, model)")
         # A seed that the run did not use: the pictures show states it was not fitted to.
-        return sight(self.policy.model, self.basis, self.coef, self.policy, self.seed + 1)
+        return sight(
+            self.policy.model, self.basis, self.coef, self.moments, self.policy, self.seed + 1
+        )
 
     @cached_property
     def _slices(self) -> tuple[Slice, ...]:

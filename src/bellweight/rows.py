@@ -92,7 +92,7 @@ class RowSource(ABC):
         """Return the rows (n, K) and costs (n,) of some pairs."""
 
     def exact_rows(self, keys: IntArray) -> Doubled:
-        """Return the rows (n, K) of some pairs to twice the digits, where they are known so well."""
+        """Return the rows (n, K) of some pairs to twice the digits, where that is known."""
         rows = self.rows(keys)[0]
         return doubled(rows.toarray() if sparse.issparse(rows) else np.asarray(rows))
 
@@ -200,7 +200,9 @@ class BellmanRows(RowSource):
     def value_terms(self, coef: FloatArray) -> FloatArray:
         """Return the size (S,) of the terms that the value of each state is made of."""
         size = np.abs(coef)
-        return np.concatenate([np.asarray(abs(block) @ size) for _, block in self._feature_blocks()])
+        return np.concatenate(
+            [np.asarray(abs(block) @ size) for _, block in self._feature_blocks()]
+        )
 
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""

@@ -323,9 +323,7 @@ class _Tableau:
         share = self.shares.at(entering)
         factor = divide(self.shares.at((slice(None), leaving)), share.at(leaving))
         step = divide(self.dual.at(leaving), share.at(leaving))
-        self.reduced = _difference(
-            self.reduced, multiply(factor, self.reduced.at(entering))
-        )
+        self.reduced = _difference(self.reduced, multiply(factor, self.reduced.at(entering)))
         self.shares = _difference(
             self.shares, multiply(factor.at((slice(None), None)), share.at((None,)))
         )

@@ -28,6 +28,7 @@ from bellweight.occupancy import Simulation
 from bellweight.plan import Order, Plan
 from bellweight.policy import Model
 from bellweight.pricing import LinearRows, PricedRows
+from bellweight.repair import Repaired, repaired
 from bellweight.result import Phase, Result
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
@@ -35,6 +36,7 @@ from bellweight.status import ArgumentError, BellweightWarning, ModelError, Stat
 
 __all__ = ["Phase", "Result", "Rows", "basis_of", "bench_of", "result_of", "solve", "watch_of"]
 
+_MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
 Found = TypeVar("Found")
@@ -292,6 +294,7 @@ def result_of(
     iterate, model = outcome.iterate, bench.model
     coef = iterate.solution.coef
     tabular = model if isinstance(model, TabularModel) else None
+    bound = _proven(bench, iterate)
     return Result(
         status=outcome.status,
         method=method,
@@ -305,13 +308,13 @@ def result_of(
         dual=None if tabular is None else _frozen(iterate.dual.over_pairs(tabular)),
         policy=iterate.greedy,
         objective=iterate.solution.objective,
-        lower_bound=_lower_bound(bench, iterate),
+        lower_bound=None if bound is None else bound.value,
         cost=None if tabular is None else bench.cost(iterate.greedy).mean,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
         phases=tuple(_phase(bench, *phase) for phase in _paired(outcome)),
-        warnings=_notes(bench, iterate),
+        warnings=_notes(bench, iterate, bound),
         stop=stop,
         seed=seed,
         seconds=seconds,
@@ -328,13 +331,12 @@ def _average(bench: Bench, outcome: Outcome) -> Phase | None:
     return None if cost is None else _phase(bench, outcome.iterate, cost)
 
 
-def _lower_bound(bench: Bench, iterate: Iterate) -> float | None:
-    """Return the approximate initial value, shifted down until every row holds."""
-    model, rows, solution = bench.model, bench.rows, iterate.solution
-    if not isinstance(model, TabularModel) or not isinstance(rows, TabularRows):
+def _proven(bench: Bench, iterate: Iterate) -> Repaired | None:
+    """Return coefficients at which all rows are proven to hold, where all rows are known."""
+    rows = bench.rows
+    if not isinstance(rows, TabularRows):
         return None
-    shift = solution.audit.violation / (1.0 - model.discount)
-    return float(rows.moments(model.initial) @ solution.coef) - shift
+    return repaired(rows, iterate.solution.coef, iterate.moments)
 
 
 def basis_of(bench: Bench) -> Basis:
@@ -374,8 +376,14 @@ def _phase(bench: Bench, phase: Iterate, cost: Cost) -> Phase:
     )
 
 
-def _notes(bench: Bench, iterate: Iterate) -> tuple[str, ...]:
+def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
     notes = []
+    if bound is not None and bound.loss > _MUCH * abs(bound.value) and bench.regularisation == 0.0:
+        notes.append(
+            f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
+            "what it takes to make every row hold in spite of rounding; use a lower degree or "
+            "fewer functions that look alike for a bound that keeps more"
+        )
     dropped = bench.program().dropped
     if dropped:
         shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
