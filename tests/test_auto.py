@@ -259,6 +259,21 @@ def test_a_league_can_be_saved_and_its_policy_acts(tmp_path: Path) -> None:
         assert again.result.policy.action([1, 2, 0, 1]) in range(4)
 
 
+def test_a_league_of_another_model_is_refused(small_queue: bw.TabularModel, tmp_path: Path) -> None:
+    """Also where a policy was brought, so that no result remembers the model."""
+    plans = {
+        "solved": bw.Auto({"Fixed": bw.Fixed()}),
+        "brought": bw.Auto({"mine": bw.Uniform()}),
+    }
+    other = bw.problems.single_queue(capacity=30, discount=0.9)
+    for name, plan in plans.items():
+        path = tmp_path / f"{name}.npz"
+        bw.solve(small_queue, bw.Polynomial(1), plan).save(path)
+        assert bw.League.load(path, small_queue).policy.model is small_queue
+        with pytest.raises(bw.FileError, match=f"{name}.npz belongs to another model"):
+            bw.League.load(path, other)
+
+
 def test_time_may_run_out() -> None:
     """The first candidate and what was brought are always raced; the judgement is cut short."""
     candidates = {"a": bw.Fixed(), "b": bw.FromPolicy()}
