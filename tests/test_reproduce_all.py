@@ -355,6 +355,23 @@ def test_text_from_outside_is_escaped(
     assert "<script" not in (tmp_path / "figure-queue.tex").read_text()
 
 
+def test_what_is_ours_is_not_headed_as_a_figure_of_the_paper(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On the page and in the Markdown, for every name that there is."""
+    stubs = Stubs()
+    monkeypatch.setattr(everything, "find", stubs.find)
+    monkeypatch.setattr(everything, "PAPER", tuple(reproduce.TITLES))
+    everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    headings = re.findall(r"<h2>(.*?): ", page)
+    assert headings == [
+        *(f"Table {number}" for number in range(1, 6)), *["Figure"] * 4, "Beyond the paper",
+    ]  # fmt: skip
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### (.*?): ", text, flags=re.MULTILINE) == headings
+
+
 def test_verdicts_and_times_are_files_of_their_own(stubs: Stubs, tmp_path: Path) -> None:
     everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
     rows = list(csv.DictReader((tmp_path / "verdicts.csv").read_text().splitlines()))
