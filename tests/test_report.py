@@ -6,6 +6,7 @@ import json
 import os
 import re
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,38 @@ def test_simulated_results_side_by_side_are_paired(events: bw.Result, tmp_path: 
     path = bw.report({"a": events, "b": events}, tmp_path / "page.html", episodes=100)
     assert "Paired differences" in words(path)
     assert "+0.000 +- 0.000" in words(path)
+
+
+def test_a_comparison_that_is_given_is_not_simulated_again(
+    events: bw.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = {"a": events, "b": events}
+    policies = {name: found.policy for name, found in both.items()}
+    given = bw.compare(network(), policies, 123, seed=9)
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("the comparison was given")
+
+    # `bellweight.report` is the function; its module has to be asked for by name.
+    monkeypatch.setattr(import_module("bellweight.report.write"), "compare", never)
+    page = bw.report(both, tmp_path / "page.html", evaluation=given, episodes=100)
+    assert "123 episodes" in words(page)
+    # What is given is checked all the same: results of different models make no page together.
+    other = bw.solve(bw.problems.single_queue(capacity=9), bw.Polynomial(1), bw.Fixed())
+    with pytest.raises(bw.ArgumentError, match="belong to different models"):
+        bw.report({"a": events, "b": other}, tmp_path / "page.html", evaluation=given)
+
+
+def test_what_is_said_of_the_end_of_a_run_is_about_its_last_iterate(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    """A difference of zero has no place on the log axis, but it is how the run ended."""
+    settled = bw.solve(queue, bw.Polynomial(2), bw.PIA())
+    assert settled.history[-1].one_norm == 0.0
+    assert settled.history[0].one_norm
+    page = bw.report({"PIA": settled}, tmp_path / "page.html")
+    assert "PIA: 0 at the end." in body(page)
+    assert "nor are differences of exactly zero" in body(page)
 
 
 def test_a_page_of_a_result_without_its_model_says_so(result: bw.Result, tmp_path: Path) -> None:
