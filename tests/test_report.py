@@ -31,7 +31,7 @@ def events() -> bw.Result:
 
 def body(path: Path) -> str:
     """The words of a page, without its scripts."""
-    return re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.DOTALL)
+    return re.sub(r"<script.*?</script>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def words(path: Path) -> str:
@@ -40,7 +40,8 @@ def words(path: Path) -> str:
 
 def specs(path: Path) -> list[dict[str, Any]]:
     found = re.search(
-        r'<script type="application/json" id="charts">(.*?)</script>', path.read_text()
+        r'<script type="application/json" id="charts">(.*?)</script>',
+        path.read_text(encoding="utf-8"),
     )
     assert found
     return json.loads(found[1])
@@ -68,7 +69,7 @@ def test_every_chart_is_one_that_plotly_knows(
     for found in (result, events):
         path = bw.report(found, tmp_path / "page.html", episodes=100)
         charts = specs(path)
-        assert len(charts) == path.read_text().count("data-chart=")
+        assert len(charts) == path.read_text(encoding="utf-8").count("data-chart=")
         for chart in charts:
             go.Figure(chart)  # raises on a property that Plotly does not have
 
@@ -188,7 +189,7 @@ def test_no_half_written_page_is_left(
     result: bw.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "page.html"
-    page.write_text("what was there before")
+    page.write_text("what was there before", encoding="utf-8")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -196,7 +197,7 @@ def test_no_half_written_page_is_left(
     monkeypatch.setattr(files, "_write_text", full)
     with pytest.raises(bw.FileError, match="No space left"):
         bw.report(result, page)
-    assert page.read_text() == "what was there before"
+    assert page.read_text(encoding="utf-8") == "what was there before"
     assert os.listdir(tmp_path) == ["page.html"]
 
 

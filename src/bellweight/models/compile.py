@@ -70,7 +70,7 @@ class Source:
     @property
     def is_cached(self) -> bool:
         """Whether this very text was found fit to be compiled before."""
-        return self.path.exists() and self.path.read_text() == self.text
+        return self.path.exists() and self.path.read_text(encoding="utf-8") == self.text
 
     def load(self) -> ModuleType:
         """Return the module, compiled now or found compiled."""
