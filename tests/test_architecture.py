@@ -52,6 +52,7 @@ ORDER = [
     "plan",
     "weights",
     "evaluate",
+    "judging",
     "pieces",
     "contraction",
     "sight",
