@@ -36,8 +36,11 @@ from bellweight.simulate import (
 from bellweight.status import PolicyError
 from bellweight.streams import Keys, derived_seed, stream_keys
 
-COMPILED_STEPS = 1_000_000
+COMPILED_STEPS = 500_000
 """Simulated steps for each policy where actions are found by compiled code."""
+
+PLAIN_STEPS = 5_000
+"""The same for event models that run as plain Python."""
 
 SOLVED_STEPS = 25_000
 """Where the general solver finds them: this many over the squared number of action variables."""
@@ -222,6 +225,8 @@ def _sides(costs: dict[str, Estimate], gaps: dict[str, Difference]) -> dict[str,
 def _budget(model: EventModel | LinearModel, policy: Greedy, longest: int) -> tuple[int, int]:
     """Return episodes and steps of each; episodes are shortened where too few would fit."""
     steps = COMPILED_STEPS
+    if isinstance(model, EventModel) and not model.compiled:
+        steps = PLAIN_STEPS
     if isinstance(model, LinearModel) and _needs_solver(model, policy):
         wanted = SOLVED_STEPS // model.n_action_variables**2
         steps = min(max(wanted, _FEWEST_SOLVED), _MOST_SOLVED)
@@ -372,7 +377,7 @@ def _random_is_best(model: TabularModel) -> bool:
 
 
 def _remedy(model: Model) -> str:
-    weights = "other weights such as FromPolicy(Uniform()) or DIA()"
+    weights = "other weights (another method, or another target of DIA)"
     if isinstance(model, LinearModel):
         return (
             f"try {weights}, bounds on the coefficients such as Affine(lower=0.0), or Auto(); "
