@@ -325,13 +325,10 @@ def _target_note(found: Judgement) -> str:
     gap, target = found.minus_target, found.target
     if gap is None or target is None or _is_better(gap, found.cost):
         return ""
+    if _is_same(gap, found.cost):
+        return ""  # as a rule it is the target's policy: the printed costs say so
     costs = f"it costs {found.cost}, the target {target}{_paired(found, gap)}"
     instead = "act by the target itself, or try a richer basis or another method"
-    if _is_same(gap, found.cost):
-        return (
-            f"the policy costs as much as the target of its method, {found.cost}: nothing was "
-            f"gained over it; {instead}"
-        )
     if gap.is_clear:
         return f"the policy is worse than the target of its method: {costs}; {instead}"
     return (
