@@ -276,6 +276,18 @@ def test_actions_that_make_no_difference_are_no_alarm(actions: int) -> None:
     assert result.judgement.minus_random.mean == pytest.approx(0.0, abs=1e-12)
 
 
+def test_rounding_is_no_better_action() -> None:
+    # One action in each state; the value of the middle one is zero up to rounding.
+    model = bw.TabularModel.from_arrays(
+        cost=[[0.0], [-2.0], [2.0]],
+        transition=[[[0.5, 0.5, 0.0], [0.1, 0.3, 0.6], [0.0, 0.7, 0.3]]],
+        discount=0.95,
+        initial=[0.0, 0.21315367, 0.78684633],
+    )
+    assert judging._random_is_best(model)
+    assert solved(model, bw.Affine(), bw.Fixed())[1] == []
+
+
 def test_as_costly_as_random_is_told_where_better_is_possible() -> None:
     # Both states cost the same to leave by action 0 and to stay in by action 1, on average over the
     # start; only the value function could tell them apart, and the constant one does not.

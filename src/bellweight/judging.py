@@ -24,7 +24,7 @@ from bellweight.evaluate import Difference, tail_of
 from bellweight.lockstep import LinearRollout
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import exact_occupancy
-from bellweight.policy import Greedy, Model, Policy, Uniform, tie_margin
+from bellweight.policy import Greedy, Model, Policy, Uniform
 from bellweight.pricing import LinearRows
 from bellweight.simulate import (
     Task,
@@ -367,7 +367,7 @@ def _random_is_best(model: TabularModel) -> bool:
     """Return whether no action is better than a random one in any state that is reached."""
     values = exact.policy_value(model, Uniform())
     ahead = model.cost + model.discount * (model.transition @ values)
-    better = ahead + tie_margin(model, values) < values[model.pair_state]
+    better = ahead < values[model.pair_state] - _SAME_COST * np.abs(values).max()
     reached = exact_occupancy(model, Uniform()).weights
     assert reached is not None
     return not (better & (reached[model.pair_state] > 0.0)).any()
