@@ -440,10 +440,17 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
     dropped = bench.program().dropped
     if dropped:
         shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-        notes.append(
+        note = (
             f"{len(dropped)} of {bench.rows.n_basis} basis functions depend on earlier ones and "
             f"were dropped (coefficient zero): {shown}"
         )
+        if iterate.solution.given_up > 0.0:
+            note += (
+                "; they differ from the others by so little that what the objective could gain "
+                f"from them, {iterate.solution.given_up:.3g}, is lost to rounding: use functions "
+                "that differ more"
+            )
+        notes.append(note)
     if _is_constant(bench, iterate):
         notes.append(
             "the value function is the same in every state: the policy looks at the cost of one "
