@@ -165,7 +165,7 @@ class VertexSearch:
             is_row=is_row,
             is_unit=table.is_unit,
             columns=self.columns,
-            inverse=table.inverse.scaled(size / table.unit[:, None]),
+            inverse=table.inverse.scaled(1.0 / (size * table.unit[:, None])),
             inner=inner,
             pool=table.keys[table.keys >= 0],
             steps=steps,
