@@ -73,7 +73,7 @@ def test_the_terms_of_converged_runs(
 ) -> None:
     model, basis, _ = problem
     method = bw.DIA(temperature=20.0, smoothing_mass=20.0)
-    result = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-10, max_iterations=60))
+    result = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-10, max_iterations=60), judge=False)
     if result.status is not bw.Status.CONVERGED:
         return
     certificate = bw.certify(model, result)
@@ -97,7 +97,7 @@ def test_the_terms_of_converged_runs(
 def test_an_indicator_basis_with_positive_weights_loses_nothing(
     model: bw.TabularModel, data: st.DataObject
 ) -> None:
-    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"))
+    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"), judge=False)
     scale = float(np.abs(model.cost).max()) / (1.0 - model.discount) + 1.0
     assert bw.certify(model, result).bound == pytest.approx(0.0, abs=1e-8 * scale)
 

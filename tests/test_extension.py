@@ -147,7 +147,7 @@ def test_trusting_the_dual_finds_the_actions_of_the_search(
     model, basis, weights = problem
     if isinstance(basis, bw.Indicator):
         delta = 0.0
-    found = bw.solve(model, basis, bw.Fixed(weights), regularisation=delta)
+    found = bw.solve(model, basis, bw.Fixed(weights), regularisation=delta, judge=False)
     trusting = replace(found.policy, trust_dual=True).on(model)
     searched = qualities(model, found)
     chosen = searched[trusting_pairs(model, trusting)]
