@@ -32,7 +32,7 @@ METHODS = [
 
 
 def solved(model: bw.TabularModel, basis: bw.Basis, method: bw.Method) -> bw.Result:
-    return bw.solve(model, basis, method, stop=bw.Stop(max_iterations=20))
+    return bw.solve(model, basis, method, stop=bw.Stop(max_iterations=20), judge=False)
 
 
 @settings(max_examples=200)
@@ -126,7 +126,9 @@ def test_methods_without_smoothing_have_no_disagreement(small_queue: bw.TabularM
 
 @pytest.fixture
 def written(small_queue: bw.TabularModel, tmp_path: Path) -> Path:
-    result = bw.solve(small_queue, bw.Polynomial(3), bw.DIA(target=bw.Fixed("uniform")))
+    result = bw.solve(
+        small_queue, bw.Polynomial(3), bw.DIA(target=bw.Fixed("uniform")), judge=False
+    )
     path = tmp_path / "certificate.json"
     bw.certify(small_queue, result).save(path)
     return path
@@ -281,7 +283,7 @@ def test_the_clinic_is_certified_over_all_reachable_states() -> None:
 
 def test_a_linear_model_without_cost_bound_is_unproven() -> None:
     model = replace(bw.problems.scheduling("tiny"), cost_bound=None)
-    result = bw.solve(model, nonnegative(model), bw.Fixed())
+    result = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
     certificate = bw.certify(model, result, episodes=20)
     assert certificate.kind == "unproven"
     assert "after the horizon" in certificate.reason
