@@ -1,0 +1,65 @@
+"""From a number to a case, and from a case to what is wrong with it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import bellweight as bw
+
+from . import settings, tabular
+from .judge import Findings, judge
+from .tabular import pick
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model with a basis, a method and settings."""
+
+    number: int
+    family: str
+    text: str
+    model: Any
+    basis: Any
+    method: Any
+    regularisation: float = 0.0
+
+    def run(self) -> Findings:
+        """Solve and check."""
+        return judge(self.model, self.basis, self.method, self.regularisation, self.number)
+
+
+def case(number: int) -> Case:
+    """Return the case of a number."""
+    rng = np.random.default_rng([number, 12])
+    family = pick(rng, ("tiny", "tiny", "tiny", "medium"))
+    model = tabular.tiny(rng) if family == "tiny" else tabular.medium(rng)
+    basis, basis_text = settings.basis(rng, model)
+    method, method_text = settings.method(rng, model)
+    delta = 0.0
+    if rng.random() < 0.08 and not isinstance(basis, bw.Indicator):
+        delta = float(10.0 ** rng.uniform(-4.0, 0.0) * np.abs(model.cost).max())
+    text = (
+        f"{model.n_states} states, {model.n_pairs} pairs, discount {model.discount:.6g}, "
+        f"{basis_text}, {method_text}" + (f", regularisation {delta:.3g}" if delta else "")
+    )
+    return Case(number, family, text, model, basis, method, delta)
+
+
+def record(number: int) -> dict[str, Any]:
+    """Run a case and return its line of the record."""
+    began = time.perf_counter()
+    made = case(number)
+    found = made.run()
+    return {
+        "case": number,
+        "family": made.family,
+        "text": made.text,
+        "wrong": found.wrong,
+        "undecided": found.undecided,
+        "notes": found.notes,
+        "seconds": round(time.perf_counter() - began, 3),
+    }
