@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from .rational import UndecidedError, integers
 
@@ -59,8 +61,8 @@ class Exactly:
 def policy_values(exactly: Exactly, pairs: list[int]) -> Vector:
     """Return the values of the policy that takes these pairs, to some forty digits."""
     model = exactly.model
-    matrix = np.eye(model.n_states) - model.discount * model.transition[pairs].toarray()
-    inverse = np.linalg.inv(matrix)
+    matrix = sparse.eye_array(model.n_states) - model.discount * model.transition[pairs]
+    factors = splu(sparse.csc_array(matrix))
     values: Vector = [Fraction(0)] * model.n_states
     for _ in range(_CORRECTIONS):
         left = [exactly.quality(pair, values) - v for pair, v in zip(pairs, values, strict=True)]
@@ -68,7 +70,7 @@ def policy_values(exactly: Exactly, pairs: list[int]) -> Vector:
         if size == 0:
             break
         # The residual is scaled to one before it is rounded: nothing is lost to its size.
-        step = inverse @ np.array([float(rest / size) for rest in left])
+        step = factors.solve(np.array([float(rest / size) for rest in left]))
         shift = Fraction(float(size))
         values = [v + shift * Fraction(float(s)) for v, s in zip(values, step, strict=True)]
     return values
