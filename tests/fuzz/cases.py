@@ -12,8 +12,6 @@ import bellweight as bw
 
 from . import settings, tabular
 from .judge import Findings, judge
-from .tabular import pick
-
 
 FAMILIES = ("tiny",) * 6 + ("medium",) * 2 + ("tiny",) * 2
 

@@ -41,13 +41,13 @@ def _certain(
     return _case(name, model, bw.Polynomial(degree), METHODS[method])
 
 
-def _kinks(n_states: int, count: int) -> Case:
+def _kinks(n_states: int, count: int, initial: str) -> Case:
     """A queue of five service rates, kinks on geometric spacing."""
     model = bw.problems.single_queue(
-        n_states - 1, arrival=0.2, services=(0.0, 0.2, 0.4, 0.6, 0.8)
+        n_states - 1, arrival=0.2, services=(0.0, 0.2, 0.4, 0.6, 0.8), initial=initial
     )
     kinks = np.geomspace(2.0, n_states - 2.0, count)
-    name = f"{count} geometric kinks on {n_states} states"
+    name = f"{count} geometric kinks on {n_states} states, {initial}"
     return _case(name, model, bw.PiecewiseLinear(kinks.tolist()), bw.Fixed())
 
 
@@ -74,8 +74,8 @@ def _nearly(size: float, method: str) -> Case:
 
 
 def _degree(degree: int, initial: str) -> Case:
-    """The paper's queue with polynomials of high degree."""
-    model = bw.problems.single_queue(initial=initial)
+    """The paper's queue, a tenth of it, with polynomials of high degree."""
+    model = bw.problems.single_queue(4_999, initial=initial)
     return _case(f"degree {degree}, {initial}", model, bw.Polynomial(degree), bw.Fixed())
 
 
@@ -93,7 +93,8 @@ for _method in METHODS:
             _certain, (1, 1, 2), (4, 9, 8), 0.9999, _degrees, _method
         )
 for _states, _count in ((2_000, 15), (4_000, 15), (4_000, 18)):
-    NAMED[f"kinks-{_states}-{_count}"] = partial(_kinks, _states, _count)
+    for _law in ("empty", "geometric"):
+        NAMED[f"kinks-{_states}-{_count}-{_law}"] = partial(_kinks, _states, _count, _law)
 for _method in METHODS:
     NAMED[f"radial-{_method}"] = partial(_radial, _method)
 for _size in (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14):

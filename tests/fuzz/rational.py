@@ -8,8 +8,9 @@ with one column (K,) for each Bellman row. The basis inverse is kept as integers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,16 @@ Integers = NDArray[np.object_]
 Floats = NDArray[np.float64]
 
 _MAX_PIVOTS = 2_000
+_MAX_GROWTH = 60
 _STALLED = 30  # pivots without progress after which the lowest index is taken, which cannot cycle
 
 
 class UndecidedError(Exception):
     """The reference did not come to an end."""
+
+
+class UnreachableError(UndecidedError):
+    """No dual has these moments: the program is unbounded."""
 
 
 def fractions(numbers: Any) -> list[Fraction]:
@@ -179,8 +185,46 @@ class _Simplex:
                 self.pivot(place, entering, self.direction(entering))
 
 
-def solve(rows: Rows, moments: list[Fraction], wanted: list[int] | None = None) -> Exact:
-    """Return the exact optimum; `wanted` are rows that are likely to be in its basis."""
+def solve(rows: Rows, moments: list[Fraction], likely: list[int] | None = None) -> Exact:
+    """Return the exact optimum; `likely` lists rows, those likely to be in its basis first.
+
+    With it the program is solved on some rows, and grows by others that turn out to be violated.
+    """
+    if not likely:
+        return _solve(rows, moments, None)
+    n_basis = rows.columns.shape[1]
+    chosen = likely[: max(20 * n_basis, 200)]
+    wanted = list(range(min(3 * n_basis, len(chosen))))
+    for _ in range(_MAX_GROWTH):
+        part = Rows(rows.columns[chosen], rows.scales, rows.cost[chosen], rows.cost_scale)
+        try:
+            found = _solve(part, moments, wanted)
+        except UndecidedError:
+            return _solve(rows, moments, None)
+        reduced = _reduced(rows, found)
+        inside = set(chosen)
+        order = sorted((j for j, v in enumerate(reduced) if v <= 0 and j not in inside),
+                       key=lambda j: reduced[j])  # fmt: skip
+        if not order:
+            return replace(
+                found,
+                basis=[b if b < 0 else chosen[b] for b in found.basis],
+                others=[chosen[j] for j in found.others],
+            )
+        wanted = [b for b in found.basis if b >= 0]
+        chosen = chosen + order[:500]
+    raise UndecidedError("exact simplex: the program did not stop growing")
+
+
+def _reduced(rows: Rows, found: Exact) -> Integers:
+    """Return the slack of every row at coefficients, times a positive number."""
+    inner = [c / scale * rows.cost_scale for c, scale in zip(found.coef, rows.scales, strict=True)]
+    shared = lcm(*(price.denominator for price in inner))
+    prices = np.array([int(price * shared) for price in inner], dtype=object)
+    return rows.cost * shared - rows.columns @ prices
+
+
+def _solve(rows: Rows, moments: list[Fraction], wanted: list[int] | None) -> Exact:
     scaled = [moment * scale for moment, scale in zip(moments, rows.scales, strict=True)]
     shared = max(value.denominator for value in scaled)
     right = np.array([int(value * shared) for value in scaled], dtype=object)
@@ -194,7 +238,7 @@ def solve(rows: Rows, moments: list[Fraction], wanted: list[int] | None = None) 
         simplex.minimise(first)
         left = [v for v, b in zip(simplex.level, simplex.basis, strict=True) if b >= n]
         if any(left):
-            raise UndecidedError("exact simplex: the moments cannot be reached")
+            raise UnreachableError("exact simplex: the moments cannot be reached")
         simplex.drive_out()
     cost = none.copy()
     cost[:n] = rows.cost

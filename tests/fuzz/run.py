@@ -85,7 +85,9 @@ def records(wanted: Iterable[Any], jobs: int, limit: float = _LIMIT) -> Iterator
                     try:
                         yield worker.pipe.recv()
                     except EOFError:
-                        yield _failed(worker.wanted, "crash", f"exit code {worker.process.exitcode}")
+                        yield _failed(
+                            worker.wanted, "crash", f"exit code {worker.process.exitcode}"
+                        )
                         worker.end()
                         worker = _Worker()
                     start(worker)

@@ -44,7 +44,9 @@ def basis(rng: Rng, model: bw.TabularModel) -> tuple[bw.Basis, str]:
     if kind == "hinges" and d == 1 and n > 4:
         count = int(rng.integers(1, min(n - 2, 12)))
         kinks = np.unique(np.geomspace(1.0, n - 2.0, count))
-        return bw.PiecewiseLinear(kinks.tolist()), f"PiecewiseLinear(geomspace(1, {n - 2}, {count}))"
+        return bw.PiecewiseLinear(
+            kinks.tolist()
+        ), f"PiecewiseLinear(geomspace(1, {n - 2}, {count}))"
     if kind in ("even", "hinges"):
         count = int(rng.integers(1, few))
         return bw.PiecewiseLinear(count), f"PiecewiseLinear({count})"

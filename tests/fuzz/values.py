@@ -1,4 +1,7 @@
-"""Values of policies and optimal values, enclosed: rounding is corrected with exact residuals."""
+"""Values of policies and optimal values, enclosed: rounding is corrected with exact residuals.
+
+Vectors are integers over one power of two, so that sums and products are exact and quick.
+"""
 
 from __future__ import annotations
 
@@ -11,105 +14,140 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from .rational import UndecidedError, integers
+from .rational import Integers, UndecidedError, integers
 
 Floats = NDArray[np.float64]
-Vector = list[Fraction]
 
 _CORRECTIONS = 4
 _IMPROVEMENTS = 500
 
 
 @dataclass(frozen=True, eq=False)
+class Numbers:
+    """A vector of fractions: integers over a power of two."""
+
+    parts: Integers
+    scale: int
+
+    @classmethod
+    def of(cls, floats: Any) -> Numbers:
+        return cls(*integers(floats))
+
+    def __getitem__(self, place: Any) -> Numbers:
+        return Numbers(self.parts[place], self.scale)
+
+    def __add__(self, other: Numbers) -> Numbers:
+        scale = max(self.scale, other.scale)
+        first, second = self.parts * (scale // self.scale), other.parts * (scale // other.scale)
+        return Numbers(first + second, scale)
+
+    def __neg__(self) -> Numbers:
+        return Numbers(-self.parts, self.scale)
+
+    def __sub__(self, other: Numbers) -> Numbers:
+        return self + -other
+
+    def __matmul__(self, other: Numbers) -> Fraction:
+        return Fraction(int(self.parts @ other.parts), self.scale * other.scale)
+
+    def sizes(self) -> Numbers:
+        """Return the absolute values."""
+        return Numbers(np.abs(self.parts), self.scale)
+
+    def fraction(self, place: int) -> Fraction:
+        """Return one entry."""
+        return Fraction(int(self.parts[place]), self.scale)
+
+    def floats(self) -> Floats:
+        """Return the entries, rounded."""
+        return np.array([int(part) / self.scale for part in self.parts])
+
+
+@dataclass(frozen=True, eq=False)
 class Exactly:
-    """The numbers of a model as fractions."""
+    """The numbers of a model without rounding."""
 
     model: Any
-    cost: Vector
-    discount: Fraction
-    initial: Vector
-    chances: list[list[tuple[int, Fraction]]]
+    cost: Numbers
+    initial: Numbers
+    chances: Integers
+    scale: int
 
     @classmethod
     def of(cls, model: Any) -> Exactly:
-        moves = model.transition
-        chances = [
-            [(int(j), Fraction(float(p))) for j, p in zip(indices, data, strict=True)]
-            for indices, data in (
-                (moves.indices[a:b], moves.data[a:b])
-                for a, b in zip(moves.indptr[:-1], moves.indptr[1:], strict=True)
-            )
-        ]
+        chances, scale = integers(model.transition.data)
+        discount, below = integers([model.discount])
         return cls(
-            model,
-            [Fraction(float(c)) for c in model.cost],
-            Fraction(model.discount),
-            [Fraction(float(p)) for p in model.initial],
-            chances,
-        )
+            model, Numbers.of(model.cost), Numbers.of(model.initial), chances * discount[0],
+            scale * below,
+        )  # fmt: skip
 
-    def quality(self, pair: int, values: Vector) -> Fraction:
-        """Return cost plus discounted next value."""
-        following = sum((p * values[j] for j, p in self.chances[pair]), Fraction(0))
-        return self.cost[pair] + self.discount * following
+    def qualities(self, values: Numbers) -> Numbers:
+        """Return cost plus discounted next value of every pair."""
+        moves = self.model.transition
+        terms = self.chances * values.parts[moves.indices]
+        # Every row has an entry, because its chances sum to one.
+        following = np.add.reduceat(terms, moves.indptr[:-1])
+        return self.cost + Numbers(following, self.scale * values.scale)
 
-    def at_start(self, values: Vector) -> Fraction:
-        """Return the value of the initial distribution."""
-        return sum((p * v for p, v in zip(self.initial, values, strict=True) if p), Fraction(0))
+    def factor(self) -> Fraction:
+        """Return the contraction of the Bellman operator: rows may sum to a little over one."""
+        most = np.add.reduceat(self.chances, self.model.transition.indptr[:-1]).max()
+        return max(Fraction(int(most), self.scale), Fraction(self.model.discount))
 
 
-def policy_values(exactly: Exactly, pairs: list[int]) -> Vector:
+def policy_values(exactly: Exactly, pairs: Any) -> Numbers:
     """Return the values of the policy that takes these pairs, to some forty digits."""
     model = exactly.model
     matrix = sparse.eye_array(model.n_states) - model.discount * model.transition[pairs]
     factors = splu(sparse.csc_array(matrix))
-    values: Vector = [Fraction(0)] * model.n_states
+    values = Numbers.of(np.zeros(model.n_states))
     for _ in range(_CORRECTIONS):
-        left = [exactly.quality(pair, values) - v for pair, v in zip(pairs, values, strict=True)]
-        size = max((abs(rest) for rest in left), default=Fraction(0))
+        left = exactly.qualities(values)[pairs] - values
+        size = max(abs(int(part)) for part in left.parts)
         if size == 0:
             break
         # The residual is scaled to one before it is rounded: nothing is lost to its size.
-        step = factors.solve(np.array([float(rest / size) for rest in left]))
-        shift = Fraction(float(size))
-        values = [v + shift * Fraction(float(s)) for v, s in zip(values, step, strict=True)]
+        step = Numbers.of(factors.solve(np.array([int(part) / size for part in left.parts])))
+        values = values + _rounded(Numbers(step.parts * size, step.scale * left.scale))
     return values
 
 
-def optimal_values(exactly: Exactly) -> tuple[Vector, Fraction]:
+def _rounded(step: Numbers) -> Numbers:
+    """Return a correction with some two hundred bits, so that numbers do not grow."""
+    extra = max(abs(int(part)) for part in step.parts).bit_length() - 200
+    if extra <= 0 or step.scale.bit_length() <= extra:
+        return step
+    return Numbers(step.parts >> extra, step.scale >> extra)
+
+
+def optimal_values(exactly: Exactly) -> tuple[Numbers, Fraction]:
     """Return optimal values and how far from optimal they can be, by policy iteration."""
     model = exactly.model
     starts = model.pair_start
-    pairs = [int(start) for start in starts[:-1]]
+    pairs = np.array(starts[:-1])
     for _ in range(_IMPROVEMENTS):
         values = policy_values(exactly, pairs)
-        best, following = [], []
-        for x, old in enumerate(pairs):
-            options = range(starts[x], starts[x + 1])
-            qualities = {pair: exactly.quality(pair, values) for pair in options}
-            least = min(qualities, key=lambda pair: qualities[pair])
-            kept = qualities[old] <= qualities[least]
-            best.append(qualities[least])
-            following.append(old if kept else int(least))
-        gaps = [q - v for q, v in zip(best, values, strict=True)]
-        off = max(abs(gap) for gap in gaps) / (1 - _factor(exactly))
-        size = max(abs(v) for v in values)
-        if following == pairs or off <= size / 10**25:
+        quality = exactly.qualities(values)
+        least = np.minimum.reduceat(quality.parts, starts[:-1])
+        better = quality.parts[pairs] > least
+        gaps = Numbers(least, quality.scale) - values
+        worst = max(abs(int(part)) for part in gaps.parts)
+        off = Fraction(worst, gaps.scale) / (1 - exactly.factor())
+        size = Fraction(max(abs(int(part)) for part in values.parts), values.scale)
+        if not better.any() or off <= size / 10**25:
             if off > size / 10**20:
                 raise UndecidedError(f"optimal values known to {float(off / size):.1g} only")
             return values, off
-        pairs = following
+        cheapest = np.flatnonzero(quality.parts == least[model.pair_state])
+        first = cheapest[np.searchsorted(model.pair_state[cheapest], np.flatnonzero(better))]
+        pairs = pairs.copy()
+        pairs[better] = first
     raise UndecidedError("policy iteration did not end")
 
 
-def _factor(exactly: Exactly) -> Fraction:
-    """Return the contraction of the Bellman operator: rows may sum to a little more than one."""
-    most = max(sum((p for _, p in row), Fraction(0)) for row in exactly.chances)
-    return exactly.discount * max(most, Fraction(1))
-
-
-def approximate_values(features: Floats, coef: Floats) -> Vector:
+def approximate_values(features: Floats, coef: Floats) -> Numbers:
     """Return features coef without rounding."""
     numbers, shared = integers(coef)
     table, scale = integers(features)
-    return [Fraction(int(value), shared * scale) for value in table @ numbers]
+    return Numbers(table @ numbers, shared * scale)
