@@ -11,9 +11,12 @@ import numpy as np
 import bellweight as bw
 
 from . import settings, tabular
-from .judge import Findings, judge
+from .events import EventCase, event_case
+from .judge import judge
+from .linear import LinearCase, linear_case
+from .program import Findings
 
-FAMILIES = ("tiny",) * 6 + ("medium",) * 2 + ("tiny",) * 2
+FAMILIES = ("tiny",) * 6 + ("medium",) * 2 + ("event", "linear")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +37,14 @@ class Case:
         return judge(self.model, self.basis, self.method, self.regularisation, number)
 
 
-def case(number: int) -> Case:
+def case(number: int) -> Case | EventCase | LinearCase:
     """Return the case of a number."""
     rng = np.random.default_rng([number, 12])
     family = FAMILIES[number % len(FAMILIES)]
+    if family == "event":
+        return event_case(number, rng)
+    if family == "linear":
+        return linear_case(number, rng)
     model = tabular.tiny(rng) if family == "tiny" else tabular.medium(rng)
     basis, basis_text = settings.basis(rng, model)
     method, method_text = settings.method(rng, model)

@@ -89,8 +89,9 @@ def records(wanted: Iterable[Any], jobs: int, limit: float = _LIMIT) -> Iterator
                             worker.wanted, "crash", f"exit code {worker.process.exitcode}"
                         )
                         worker.end()
-                        worker = _Worker()
-                    start(worker)
+                        start(_Worker())
+                    else:
+                        start(worker)
                 elif time.monotonic() - worker.began > limit:
                     busy.remove(worker)
                     worker.end()
