@@ -5,7 +5,6 @@ A case that fails is run alone by `python -m tests.fuzz --case NUMBER`.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from fractions import Fraction
@@ -16,6 +15,7 @@ import pytest
 from fuzz import rational
 from fuzz.cases import record
 from fuzz.named import LONG, NAMED
+from fuzz.run import known_lines
 from scipy.optimize import linprog
 
 ROOT = Path(__file__).parent.parent
@@ -93,7 +93,6 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
     told = subprocess.run(
         [*command, "--to", "5"], cwd=ROOT, capture_output=True, check=False, text=True
     )
-    lines = [line for line in output.read_text().splitlines() if line.endswith("}")]
-    cases = [json.loads(line)["case"] for line in lines if line.startswith('{"case"')]
+    cases = [line["case"] for line in known_lines(output)]
     assert sorted(cases) == [0, 1, 2, 3, 4], told.stderr
     assert "all" in told.stdout

@@ -149,12 +149,14 @@ def main(arguments: list[str] | None = None) -> int:
 
         wanted = list(NAMED)
     given.output.parent.mkdir(parents=True, exist_ok=True)
-    known = _known(given.output) if given.resume else []
+    known = known_lines(given.output) if given.resume else []
     done = {line["case"] for line in known}
     mode = "a" if given.resume else "w"
     chosen = set(wanted)
     lines = [line for line in known if line["case"] in chosen]
     with given.output.open(mode, encoding="utf-8") as output:
+        if given.resume:
+            output.write("\n")  # the last line may have been cut
         todo = [case for case in wanted if case not in done]
         for line in records(todo, given.jobs, given.limit):
             output.write(json.dumps(line) + "\n")
@@ -166,7 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
     return int(any(line["wrong"] for line in lines))
 
 
-def _known(path: Path) -> list[dict[str, Any]]:
+def known_lines(path: Path) -> list[dict[str, Any]]:
     """Return the complete lines of a record that may have been cut."""
     if not path.exists():
         return []
