@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from fuzz.cases import record
 from fuzz.named import LONG, NAMED
 from fuzz.run import known_lines
 from scipy.optimize import linprog
+
+import bellweight as bw
 
 ROOT = Path(__file__).parent.parent
 SHORT = 150
@@ -96,3 +100,40 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
     cases = [line["case"] for line in known_lines(output)]
     assert sorted(cases) == [0, 1, 2, 3, 4], told.stderr
     assert "all" in told.stdout
+
+
+# A judge that notices nothing is worth nothing
+
+
+def _spoilt(result: Any, field: str) -> Any:
+    """Return the result with one thing wrong."""
+    support = result.support
+    if field == "lower_bound":
+        return replace(result, lower_bound=result.cost + abs(result.cost) + 1.0)
+    if field in ("objective", "cost"):
+        return replace(result, **{field: getattr(result, field) * 1.001 + 0.01})
+    if field == "dual":
+        more = replace(support, values=support.values * 1.001)
+        return replace(
+            result, support=more, dual=None if result.dual is None else result.dual * 1.001
+        )
+    if field == "coef":
+        # Other values, hence another greedy policy than the one of the result.
+        coef = result.coef[::-1] * 7.0
+        return replace(result, coef=coef)
+    return replace(result, moments=result.moments * 1.001)
+
+
+@pytest.mark.parametrize(
+    ("number", "field"),
+    [
+        *((0, field) for field in ("lower_bound", "objective", "cost", "dual", "coef", "moments")),
+        *((8, field) for field in ("objective", "dual", "moments")),
+        *((19, field) for field in ("objective", "dual")),
+    ],
+)
+def test_what_is_wrong_is_noticed(number: int, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not record(number)["wrong"]
+    solve = bw.solve
+    monkeypatch.setattr(bw, "solve", lambda *a, **k: _spoilt(solve(*a, **k), field))
+    assert record(number)["wrong"]
