@@ -73,6 +73,18 @@ def _nearly(size: float, method: str) -> Case:
     return _case(name, model, bw.Custom(Listed(model.states, columns)), METHODS[method])
 
 
+def _shortest() -> Case:
+    """Every row of two states is tight, and a third state has hardly any weight."""
+    after = [0, 0, 2, 1, 1, 2]
+    weights = np.array([2.35477422e-17, 0.499956192, 0.500043808])
+    model = bw.TabularModel.from_pairs(
+        [1.0, 1.0, -1.0, -1.0, -1.0, -1.0], np.eye(3)[after], np.repeat(np.arange(3), 2),
+        np.tile([0, 1], 3), 0.999825, np.array([2.35477422e-17, 1.36649982e-17, 1.0]),
+    )  # fmt: skip
+    basis = bw.Radial(np.arange(3.0)[:, None], 1.0)
+    return _case("shortest dual", model, basis, bw.Fixed(weights))
+
+
 def _degree(degree: int, initial: str) -> Case:
     """The paper's queue, a tenth of it, with polynomials of high degree."""
     model = bw.problems.single_queue(4_999, initial=initial)
@@ -100,6 +112,7 @@ for _method in METHODS:
 for _size in (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14):
     for _method in ("fixed", "dia"):
         NAMED[f"nearly-{_size:g}-{_method}"] = partial(_nearly, _size, _method)
+NAMED["shortest-dual"] = _shortest
 for _degrees in (6, 8, 10):
     for _law in ("empty", "geometric", "reverse"):
         NAMED[f"degree-{_degrees}-{_law}"] = partial(_degree, _degrees, _law)

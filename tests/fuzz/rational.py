@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 
 _MAX_PIVOTS = 2_000
 _MAX_GROWTH = 60
+_BITS = 240
 _STALLED = 30  # pivots without progress after which the lowest index is taken, which cannot cycle
 
 
@@ -89,17 +90,19 @@ def moments_of(features: Floats, weights: Floats) -> list[Fraction]:
 class Exact:
     """The optimum: `objective`, coefficients (K,), the dual on its basis, the rows tight there.
 
-    `basis` lists K positions, those from N upwards stand for equations that others imply.
-    `spread` (K, t) and `level` (K,) write the dual of smallest norm's equations on the tight rows:
-    basic part + spread (other tight rows) = level.
+    `basis` lists K positions; -1 stands for an equation that others imply. `level` and `spread`
+    are integers over one `determinant`: basic values + spread (K, t) values of the other tight rows
+    = level, which is multiplied by `shared` too.
     """
 
     objective: Fraction
     coef: list[Fraction]
     basis: list[int]
-    level: list[Fraction]
+    level: Integers
     others: list[int]
-    spread: list[list[Fraction]]
+    spread: Integers
+    determinant: int
+    shared: int
     size: Fraction
 
 
@@ -254,7 +257,7 @@ def _told(simplex: _Simplex, rows: Rows, cost: Integers, shared: int) -> Exact:
     others = [j for j, value in enumerate(reduced) if value == 0 and j not in inside]
     level = [Fraction(value, determinant * shared) for value in simplex.level]
     costs = [Fraction(cost[b], rows.cost_scale) for b in simplex.basis]
-    across = simplex.adjugate @ rows.columns[others].T if others else np.zeros((len(level), 0))
+    across = simplex.adjugate @ rows.columns[others].T
     return Exact(
         objective=sum((c * v for c, v in zip(costs, level, strict=True)), Fraction(0)),
         coef=[
@@ -262,37 +265,44 @@ def _told(simplex: _Simplex, rows: Rows, cost: Integers, shared: int) -> Exact:
             for price, scale in zip(prices, rows.scales, strict=True)
         ],
         basis=[b if b < n else -1 for b in simplex.basis],
-        level=level,
+        level=simplex.level,
         others=others,
-        spread=[[Fraction(value, determinant) for value in row] for row in across],
+        spread=across,
+        determinant=determinant,
+        shared=shared,
         size=sum((abs(c) * v for c, v in zip(costs, level, strict=True)), Fraction(0)),
     )
 
 
 def least_norm(found: Exact, limit: int = 40) -> dict[int, Fraction]:
-    """Return the optimal dual of smallest Euclidean norm, by an active-set method in fractions.
+    """Return the optimal dual of smallest Euclidean norm, by an active-set method.
 
-    The working set holds variables that are fixed at zero; the others satisfy the equations with
-    independent columns, because the first ones are a basis.
+    Which rows are tight is known exactly; their equations are then rounded to `_BITS` bits, or
+    numbers would grow without need. The working set holds variables that are fixed at zero; the
+    others satisfy the equations with independent columns, because the first ones are a basis.
     """
     kept = [place for place, basic in enumerate(found.basis) if basic >= 0]
     keys = [found.basis[place] for place in kept] + found.others
     if len(found.others) > limit:
         raise UndecidedError(f"minimum norm: {len(found.others)} rows to choose from")
-    n_equations = len(kept)
-    table = [
-        [Fraction(int(p == q)) for q in range(n_equations)] + found.spread[place]
-        for p, place in enumerate(kept)
-    ]
-    right = [found.level[place] for place in kept]
-    values = right + [Fraction(0)] * len(found.others)
-    free = list(range(n_equations))
+    one, small = 1 << _BITS, Fraction(1, 1 << (_BITS // 2))
+    eye = np.zeros((len(kept), len(kept)), dtype=object)
+    eye[np.arange(len(kept)), np.arange(len(kept))] = one
+    table = np.hstack([eye, found.spread[kept] * one // found.determinant])
+    right = found.level[kept] * one // (found.determinant * found.shared)
+    values = [Fraction(int(value), one) for value in right]
+    values += [Fraction(0)] * len(found.others)
+    free = list(range(len(kept)))
     for _ in range(50 * len(keys) + 50):
-        wanted, prices = _shortest(table, right, free)
+        prices, below = _solved(table[:, free] @ table[:, free].T, right)
+        pulls = prices @ table
+        wanted = [Fraction(0)] * len(keys)
+        for j in free:
+            wanted[j] = Fraction(int(pulls[j]), below)
         blocking = [
             (values[j] / (values[j] - wanted[j]), j)
             for j in free
-            if wanted[j] < 0 and values[j] > wanted[j]
+            if wanted[j] < -small and values[j] > wanted[j]
         ]
         if blocking:
             share, leaving = min(blocking)
@@ -301,42 +311,29 @@ def least_norm(found: Exact, limit: int = 40) -> dict[int, Fraction]:
             free.remove(leaving)
             continue
         values = wanted
-        pulls = [
-            (sum(table[p][j] * prices[p] for p in range(n_equations)), j)
-            for j in range(len(keys))
-            if j not in free
-        ]
-        entering = next((j for pull, j in pulls if pull > 0), None)
+        pulled = (j for j, p in enumerate(pulls) if p > small * below and j not in free)
+        entering = next(pulled, None)
         if entering is None:
             return {key: value for key, value in zip(keys, values, strict=True) if value > 0}
         free = sorted([*free, entering])
     raise UndecidedError("minimum norm: too many steps")
 
 
-def _shortest(
-    table: list[list[Fraction]], right: list[Fraction], free: list[int]
-) -> tuple[list[Fraction], list[Fraction]]:
-    """Return the shortest solution on the free variables and the multipliers of the equations."""
-    n = len(table)
-    gram = [[sum(table[p][j] * table[q][j] for j in free) for q in range(n)] for p in range(n)]
-    prices = linear_solve(gram, right)
-    values = [Fraction(0)] * len(table[0]) if n else []
-    for j in free:
-        values[j] = sum((table[p][j] * prices[p] for p in range(n)), Fraction(0))
-    return values, prices
-
-
-def linear_solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
-    """Solve a system in fractions; one that is singular is undecided."""
+def _solved(matrix: Integers, right: Integers) -> tuple[Integers, int]:
+    """Return numerators and the positive denominator of a system's solution, in integers."""
     n = len(right)
-    work = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    work = np.hstack([matrix, right[:, None]])
+    before = 1
     for k in range(n):
-        place = next((i for i in range(k, n) if work[i][k] != 0), None)
+        place = next((i for i in range(k, n) if work[i, k] != 0), None)
         if place is None:
-            raise UndecidedError("a singular system")
-        work[k], work[place] = work[place], work[k]
-        for i in range(n):
-            if i != k and work[i][k] != 0:
-                factor = work[i][k] / work[k][k]
-                work[i] = [a - factor * b for a, b in zip(work[i], work[k], strict=True)]
-    return [work[i][n] / work[i][i] for i in range(n)]
+            raise UndecidedError("minimum norm: a singular system")
+        if place != k:
+            work[[k, place]] = work[[place, k]]
+        row, column, pivot = work[k].copy(), work[:, k].copy(), work[k, k]
+        # Every division is without remainder.
+        work = (work * pivot - np.outer(column, row)) // before
+        work[k] = row
+        before = pivot
+    sign = 1 if before > 0 else -1
+    return work[:, n] * sign, before * sign
