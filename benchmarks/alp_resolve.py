@@ -22,7 +22,8 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.alp import AlpProgram, AlpSolution
+from bellweight.alp import AlpProgram
+from bellweight.solution import AlpSolution
 from bellweight.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
 from bellweight.rows import TabularRows

@@ -79,7 +79,7 @@ def test_reported_fields_are_those_of_the_cheapest_phase(
     assert np.array_equal(result.coef, best.coef)
     assert np.array_equal(result.weights, best.weights)
     assert np.array_equal(result.moments, best.moments)
-    assert np.array_equal(result.policy.actions, best.policy.actions)
+    assert np.array_equal(result.policy.table, best.policy.table)
     assert np.array_equal(result.support.values, best.support.values)
     assert result.objective == pytest.approx(float(best.moments @ best.coef), rel=1e-14)
     assert result.reported.objective == result.objective

@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 
 import bellweight as bw
+from bellweight.cache import cache_folder
 from bellweight.cli.progress import Progress
 from bellweight.models import event_kernels
-from bellweight.models.compile import cache_folder
 
 RATES = [0.25, 0.5]  # a list
 PRICES = np.array([0.0, 1.0, 4.0, 9.0, 16.0, 25.0])

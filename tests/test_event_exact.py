@@ -63,8 +63,8 @@ def test_rows_of_all_states_give_the_coefficients_of_the_enumerated_model(degree
     assert np.allclose(dual, enumerated.dual, atol=1e-7)
     assert dual.sum() == pytest.approx(10.0)
     actions = [sampled.policy.action(state) for state in em.network_truth().states]
-    assert enumerated.policy.actions is not None
-    assert actions == enumerated.policy.actions.tolist()
+    assert enumerated.policy.table is not None
+    assert actions == enumerated.policy.table.tolist()
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -185,9 +185,9 @@ def test_greedy_actions_equal_those_of_the_enumerated_model() -> None:
     tabular = model.to_tabular()
     enumerated = result.policy.on(tabular)
     assert isinstance(enumerated, bw.Greedy)
-    assert enumerated.actions is not None
+    assert enumerated.table is not None
     acted = [result.policy.action(state) for state in states]
-    assert acted == enumerated.actions.tolist()
+    assert acted == enumerated.table.tolist()
 
 
 @pytest.mark.parametrize("form", ["data", "functions"])

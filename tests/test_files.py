@@ -111,7 +111,7 @@ def test_results_come_back_exactly_for_every_basis(
     loaded = bw.Result.load(tmp_path / "result.npz", model=small_queue)
     assert_same(result, loaded)
     again = loaded.policy.on(small_queue)
-    assert np.array_equal(again.actions, result.policy.actions)
+    assert np.array_equal(again.table, result.policy.table)
 
 
 def test_phases_of_a_cycle_come_back(cycling_of_three: bw.TabularModel, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_custom_basis_comes_back_as_a_note_and_still_acts(
     assert "bends" in loaded.basis.fn.text
     for name in ("coef", "moments", "weights", "dual", "objective", "history", "status", "method"):
         assert_same(getattr(result, name), getattr(loaded, name), name)
-    assert [loaded.policy.action(x) for x in range(31)] == result.policy.actions.tolist()
+    assert [loaded.policy.action(x) for x in range(31)] == result.policy.table.tolist()
     with pytest.raises(bw.BasisError, match=r"bends was not stored: build Custom\(fn\) again"):
         loaded.basis(small_queue.states)
 
@@ -166,7 +166,7 @@ def test_a_loaded_policy_acts_without_its_model(
     result.save(tmp_path / "result.npz")
     policy = bw.Result.load(tmp_path / "result.npz").policy
     assert policy.model is None
-    assert [policy.action(x) for x in range(31)] == result.policy.actions.tolist()
+    assert [policy.action(x) for x in range(31)] == result.policy.table.tolist()
 
 
 def test_a_result_knows_its_model(small_queue: bw.TabularModel, tmp_path: Path) -> None:

@@ -5,8 +5,9 @@
 An `AlpProgram` holds a small master program that grows by the rows its row source finds violated.
 It stays warm: between solves with other moments, rows, basis and coordinates are kept. Every answer
 is audited on unscaled data. When the audit fails the program is rebuilt in coordinates in which the
-basis just found is orthonormal, which puts the answer's own scale in place of the reference's; when
-that fails too, the status says so.
+basis just found is orthonormal, which puts the answer's own scale in place of the reference's. When
+that fails too, or functions that were dropped as dependent turn out to matter, the program is
+solved with twice the digits (`simplex`); what is still wrong then, the status says.
 
 The largest violation is measured row by row against
 
@@ -18,102 +19,32 @@ all costs per step, so the test does not depend on the units of the costs.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from bellweight import tolerances
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
-from bellweight.files import storable
+from bellweight.doubled import Doubled, add, dot, doubled, product, stacked, subtract
 from bellweight.frame import CLEAR_GROWTH, Frame
 from bellweight.lp import MasterLp, leaving_row, sharpen
 from bellweight.rows import RowSource, Separation
+from bellweight.simplex import Vertex, VertexSearch, ray_text
+from bellweight.solution import AlpSolution, Audit, cost_unit
 from bellweight.status import SolverError, Status
 
 _MAX_ROUNDS = 500
-_MAX_REBUILDS = 4
+_MAX_REBUILDS = 4  # where there is no other road
+_FEW_REBUILDS = 2
 _MAX_EXCHANGES = 50
 _MAX_POOL = 20_000
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 _REACHED = 1e-9  # distance below which the phase-one problem counts as solved
-
-
-@storable
-@dataclass(frozen=True)
-class Audit:
-    """How far an answer is from feasible and optimal, measured on unscaled data.
-
-    `violation` is the largest Bellman violation in cost units and `relative_violation` the same in
-    units of each row's scale; `dual_residual` is the largest relative error of rows' dual =
-    moments; `gap` the relative difference of the two objectives.
-    """
-
-    violation: float
-    relative_violation: float
-    dual_residual: float
-    gap: float
-
-    @property
-    def passed(self) -> bool:
-        """Return whether every measure is within its tolerance."""
-        return (
-            self.relative_violation <= tolerances.FEASIBILITY
-            and self.dual_residual <= tolerances.OPTIMALITY
-            and self.gap <= tolerances.OPTIMALITY
-        )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Solution:
-    """What every kind of program says: audited coefficients (K,) for moments (K,).
-
-    `passes` counts the looks at all rows, `rounds` the steps of the method, `n_rows` the rows that
-    took part. `proven` is off when the last search for violated rows was cut short.
-    """
-
-    status: Status
-    coef: FloatArray
-    objective: float
-    moments: FloatArray
-    audit: Audit
-    passes: int
-    rounds: int
-    n_rows: int
-    proven: bool
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DecidedSolution(Solution):
-    """An answer whose dual is decided already: its values, all positive, on the rows `keys`."""
-
-    keys: IntArray
-    dual: FloatArray
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AlpSolution(Solution):
-    """An audited answer of the linear program.
-
-    `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
-    `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
-    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
-    are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
-    `unique` says that no other dual is optimal because tight rows and active bounds are
-    independent. `cost_unit` is a typical cost.
-    """
-
-    tight: IntArray
-    tight_rows: Matrix
-    tight_cost: FloatArray
-    bound_rows: FloatArray
-    bound_cost: FloatArray
-    inner_moments: FloatArray
-    moment_terms: FloatArray
-    dual: FloatArray
-    unique: bool
-    cost_unit: float
+MOST_REFINED = 200  # basis functions up to which a program is solved with twice the digits
+_REFINED_POOL = 4_000  # rows that it starts with at the most
+_CORRECTIONS = 3  # of a basis's equations: each gains some ten digits
+_MATTERS = 1e-13  # share of a dropped function's moment by which it misses its equation
 
 
 def solve_alp(
@@ -129,14 +60,16 @@ class AlpProgram:
     def __init__(self, rows: RowSource, reference: FloatArray | None = None) -> None:
         self.rows = rows
         self.frame = Frame(rows)
-        self._keys = np.zeros(0, dtype=np.int64)
+        self._keys = self._basic = np.zeros(0, dtype=np.int64)
+        self._columns = self.frame.kept
+        self._refines = False  # whether an earlier solve needed twice the digits
         self._start(rows.seeds(reference), self.frame.factor(reference))
         self.unexplored = len(self._keys) < rows.n_pairs
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
-        return self.frame.dropped
+        return tuple(np.delete(np.array(self.rows.names, dtype=object), self._columns))
 
     def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> AlpSolution:
         """Return the audited optimum for these moments (K,).
@@ -146,17 +79,31 @@ class AlpProgram:
         """
         began = time.perf_counter()
         self.frame.check_reachable(moments)
+        solution = None if self._refines else self._solved(moments, reference)
+        if solution is None or (solution.proven and not solution.audit.passed):
+            solution = self._refined(moments, reference, solution)
+        solution = self._with_all_that_matter(solution, moments, reference)
+        status = Status.OPTIMAL if solution.audit.passed else Status.INACCURATE
+        status = status if solution.proven else Status.TIME_LIMIT
+        return replace(solution, status=status, seconds=time.perf_counter() - began)
+
+    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> AlpSolution | None:
+        """Return the best that the solver finds in several coordinates, if it finds anything."""
         passes = rounds = 0
         solution: AlpSolution | None = None
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._start(self._keys, self.frame.factor(reference))
-        for _ in range(_MAX_REBUILDS):
+        for _ in range(_FEW_REBUILDS if self._can_refine else _MAX_REBUILDS):
             attempt = _Attempt(self, moments)
             try:
                 candidate = attempt.run()
             except _UnfitError:
                 self._start(self._keys, self.frame.factor(reference))
                 continue
+            except SolverError:
+                if self._can_refine:
+                    return solution
+                raise
             finally:
                 passes, rounds = passes + attempt.passes, rounds + attempt.rounds
             if solution is None or _worse(solution.audit, candidate.audit):
@@ -164,12 +111,53 @@ class AlpProgram:
             if solution.audit.passed or not solution.proven:
                 break
             self._start(self._keys, attempt.basis_factor())
-        if solution is None:
+        if solution is None and not self._can_refine:
             raise SolverError(Status.FAILED, "no coordinates were found that suit the moments")
-        status = Status.OPTIMAL if solution.audit.passed else Status.INACCURATE
-        status = status if solution.proven else Status.TIME_LIMIT
-        seconds = time.perf_counter() - began
-        return replace(solution, status=status, passes=passes, rounds=rounds, seconds=seconds)
+        return None if solution is None else replace(solution, passes=passes, rounds=rounds)
+
+    @property
+    def _can_refine(self) -> bool:
+        return self.rows.n_basis <= MOST_REFINED
+
+    def _refined(
+        self, moments: FloatArray, reference: FloatArray | None, before: AlpSolution | None
+    ) -> AlpSolution:
+        """Return the optimum found with twice the digits, or what was found before if better."""
+        if not self._can_refine:
+            assert before is not None
+            return before
+        search = VertexSearch(self.rows, self._columns, (self.raw_bounds, self.bound_cost))
+        newest = self._keys[-_REFINED_POOL:]
+        exact = _exactly(self.rows, moments, reference)
+        vertex = search.run(exact, np.union1d(newest, self._basic), self._basic)
+        self.add(vertex.pool[~self.contains(vertex.pool)])
+        solution = _of_vertex(self, vertex, moments)
+        if before is not None and not _worse(before.audit, solution.audit):
+            return before
+        self._refines, self._basic = True, vertex.rows
+        return solution
+
+    def _with_all_that_matter(
+        self, solution: AlpSolution, moments: FloatArray, reference: FloatArray | None
+    ) -> AlpSolution:
+        """Bring back functions that were dropped as dependent although they change the answer.
+
+        Where the dual satisfies the equation of a dropped function, too, no coefficient of that
+        function makes the objective larger.
+        """
+        while solution.proven and self._can_refine:
+            dropped = np.setdiff1d(np.arange(self.rows.n_basis), self._columns)
+            exact = self.rows.exact_rows(solution.tight[solution.dual > 0.0])
+            dual = doubled(solution.dual[solution.dual > 0.0])
+            wanted = _exactly(self.rows, moments, reference).at(dropped)
+            reached = product(exact.at((slice(None), dropped)).transposed, dual)
+            size = np.abs(exact.high[:, dropped]).T @ dual.high + np.abs(wanted.high)
+            missed = np.abs(subtract(reached, wanted).high) > _MATTERS * size
+            if not missed.any():
+                break
+            self._columns = np.union1d(self._columns, dropped[missed])
+            solution = self._refined(moments, reference, None)
+        return solution
 
     def contains(self, keys: IntArray) -> BoolArray:
         """Return which keys are rows of the master program already."""
@@ -190,6 +178,59 @@ class AlpProgram:
             self.lp.keep(np.concatenate([np.arange(n), wanted + n]))
             self._keys = self._keys[wanted]
 
+    def remember(self, basic: IntArray) -> None:
+        """Keep the keys of the last basis: where a solve with twice the digits would begin."""
+        self._basic = basic
+
+    def exact_rows(self, positions: IntArray) -> Doubled:
+        """Return rows (n, K) of the master, bounds first, to twice the digits."""
+        n = self.n_bounds
+        keys = self._keys[positions[positions >= n] - n]
+        return stacked(
+            doubled(self.raw_bounds[positions[positions < n]]), self.rows.exact_rows(keys)
+        )
+
+    def scan(self, moments: FloatArray, coef: FloatArray) -> Separation:
+        """Look at all rows for those that coefficients violate most."""
+        unit = (1.0 - self.rows.discount) * abs(float(moments @ coef))
+        # Where an objective of zero leaves no scale, the costs give one.
+        rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * self.lp.cost_unit
+        return self.rows.separate(coef, unit + rounding)
+
+    def audit(
+        self,
+        moments: FloatArray,
+        coef: Doubled,
+        keys: IntArray,
+        dual: FloatArray,
+        at_bound: FloatArray,
+        found: Separation,
+        noise: FloatArray,
+    ) -> Audit:
+        """Return how far an answer is from feasible and optimal, on unscaled data.
+
+        `found` is the last look at all rows, and `noise` (K,) the scale below which an error of the
+        dual's equations is rounding.
+        """
+        close, close_cost = self.rows.rows(found.close)
+        slack = close_cost - close @ coef.high
+        used = dual > 0.0
+        raw, cost = self.rows.rows(keys[used])
+        size = abs(raw).T @ dual[used] + np.abs(moments) + noise
+        error = np.abs(raw.T @ dual[used] + self.raw_bounds.T @ at_bound - moments)
+        objective = dot(doubled(moments), coef)
+        dual_terms = np.append(cost * dual[used], self.bound_cost * at_bound)
+        rounding = tolerances.ROUNDING / tolerances.OPTIMALITY * self.lp.cost_unit
+        scale = max(abs(objective), float(np.abs(dual_terms).sum()))
+        scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
+        relative = error / np.where(size > 0.0, size, 1.0)
+        return Audit(
+            violation=max(found.violation, -float(slack.min())),
+            relative_violation=max(0.0, -float((slack / found.close_size).min())),
+            dual_residual=float(np.max(relative[self._columns])),
+            gap=abs(objective - float(dual_terms.sum())) / scale,
+        )
+
     @property
     def keys(self) -> IntArray:
         """Keys of the Bellman rows in the master program; the bound rows stand before them."""
@@ -202,6 +243,7 @@ class AlpProgram:
         self.lp = MasterLp(self.coordinates.rank, cost_unit(cost))
         self.bound_rows, self.bound_cost = self.frame.bounds(self.coordinates)
         self.n_bounds = len(self.bound_cost)
+        self.raw_bounds = self.frame.raw_bounds
         self.lp.add(self.bound_rows, self.bound_cost)
         self.lp.add(self.coordinates.rows(raw), cost)
         self._keys = keys
@@ -340,11 +382,7 @@ class _Attempt:
 
     def _scan(self, coef: FloatArray) -> Separation:
         self.passes += 1
-        program = self.program
-        unit = (1.0 - program.rows.discount) * abs(float(self.moments @ coef))
-        # Where an objective of zero leaves no scale, the costs give one.
-        rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * program.lp.cost_unit
-        return program.rows.separate(coef, unit + rounding)
+        return self.program.scan(self.moments, coef)
 
     def _solution(
         self, inner: FloatArray, basic: IntArray, multipliers: FloatArray, found: Separation
@@ -354,21 +392,19 @@ class _Attempt:
         in_bounds = basic < n_bounds
         basic_keys = program.keys[basic[~in_bounds] - n_bounds]
         tight, tight_rows = self._tight(inner, found.near, basic_keys)
-        dual = np.zeros(len(tight))
-        place = np.searchsorted(tight, basic_keys)
-        member = (place < len(tight)) & (tight[np.minimum(place, len(tight) - 1)] == basic_keys)
-        dual[place[member]] = np.maximum(multipliers[~in_bounds][member], 0.0)
-        at_bound = np.zeros(n_bounds)
-        at_bound[basic[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
-        coef = program.coordinates.coef(inner)
-        self._basis = (program.rows.rows(basic_keys)[0], coef)
+        coef = self._corrected(program.coordinates.coef(inner), basic)
+        self._basis = (program.rows.rows(basic_keys)[0], coef.high)
+        program.remember(basic_keys)
         bound_slack = _relative_slack(program.bound_rows, program.bound_cost, inner)
         active = np.flatnonzero(bound_slack <= tolerances.TIGHT)
+        dual = _placed(tight, basic_keys, multipliers[~in_bounds])
+        at_bound = np.zeros(n_bounds)
+        at_bound[basic[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
         free = np.isin(tight, basic_keys).all() and np.isin(active, basic[in_bounds]).all()
         return AlpSolution(
             status=Status.OPTIMAL,
-            coef=coef,
-            objective=float(self.moments @ coef),
+            coef=coef.high,
+            objective=dot(doubled(self.moments), coef),
             moments=self.moments,
             tight=tight,
             tight_rows=tight_rows,
@@ -379,7 +415,9 @@ class _Attempt:
             moment_terms=program.coordinates.moment_terms(self.moments),
             dual=dual,
             unique=bool(free),
-            audit=self._audit(coef, tight, dual, at_bound, found),
+            audit=program.audit(
+                self.moments, coef, tight, dual, at_bound, found, self._noise(tight, dual)
+            ),
             passes=self.passes,
             rounds=self.rounds,
             n_rows=len(program.keys),
@@ -387,6 +425,24 @@ class _Attempt:
             proven=found.proven,
             seconds=0.0,
         )
+
+    def _corrected(self, coef: FloatArray, basic: IntArray) -> Doubled:
+        """Return the coefficients (K,) that solve the basis's equations, to twice the digits.
+
+        They are the same on every machine, whatever the rounding errors on the way to the basis.
+        """
+        program = self.program
+        found = doubled(coef)
+        if program.coordinates.transform is None:
+            return found
+        inner, cost = self._master_rows(basic)
+        size = np.abs(inner).max(axis=1)
+        exact = program.exact_rows(basic)
+        for _ in range(_CORRECTIONS):
+            error = subtract(doubled(cost), product(exact, found)).high
+            step = np.linalg.lstsq(inner / size[:, None], error / size, rcond=1e-15)[0]
+            found = add(found, doubled(program.coordinates.coef(step)))
+        return found
 
     def _violated(
         self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
@@ -414,50 +470,80 @@ class _Attempt:
         unit = 0.0 if homogeneous else self.program.lp.cost_unit
         return rows, _relative_slack(rows, cost, inner, unit)
 
-    def _audit(
-        self,
-        coef: FloatArray,
-        keys: IntArray,
-        dual: FloatArray,
-        at_bound: FloatArray,
-        found: Separation,
-    ) -> Audit:
-        rows = self.program.rows
-        close, close_cost = rows.rows(found.close)
-        slack = close_cost - close @ coef
-        used = dual > 0.0
-        raw, cost = rows.rows(keys[used])
-        reached = raw.T @ dual[used]
-        size = abs(raw).T @ dual[used] + np.abs(self.moments) + self._noise(raw, dual[used])
-        above, below = self.program.frame.above, self.program.frame.below
-        push = np.zeros(rows.n_basis)
-        push[above] += at_bound[: len(above)]
-        push[below] -= at_bound[len(above) :]
-        error = np.abs(reached + push - self.moments)
-        objective = float(self.moments @ coef)
-        dual_terms = np.append(cost * dual[used], self.program.bound_cost * at_bound)
-        rounding = tolerances.ROUNDING / tolerances.OPTIMALITY * self.program.lp.cost_unit
-        scale = max(abs(objective), float(np.abs(dual_terms).sum()))
-        scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
-        return Audit(
-            violation=max(found.violation, -float(slack.min())),
-            relative_violation=max(0.0, -float((slack / found.close_size).min())),
-            dual_residual=float(
-                np.max((error / np.where(size > 0.0, size, 1.0))[self.program.frame.kept])
-            ),
-            gap=abs(objective - float(dual_terms.sum())) / scale,
-        )
-
-    def _noise(self, raw: Matrix, dual: FloatArray) -> FloatArray:
+    def _noise(self, keys: IntArray, dual: FloatArray) -> FloatArray:
         """Return the scale (K,) below which an error of the equations is rounding.
 
         The equations are solved in the program's coordinates, so an equation whose own terms are
         zero or nearly so still carries the rounding error of the others.
         """
         coordinates = self.program.coordinates
+        raw = self.program.rows.rows(keys)[0]
         terms = abs(coordinates.rows(raw)).T @ dual + np.abs(self.inner_moments)
         share = tolerances.ROUNDING / tolerances.OPTIMALITY
         return share * float(terms.max()) * coordinates.spread
+
+
+def _exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
+    """Return the moments (K,) of weights to twice the digits, where the weights are known."""
+    exact = None if weights is None else rows.exact_moments(weights)
+    if exact is None or not np.allclose(exact.high, moments, rtol=1e-9, atol=1e-12):
+        return doubled(moments)
+    return exact
+
+
+def _of_vertex(program: AlpProgram, vertex: Vertex, moments: FloatArray) -> AlpSolution:
+    """Return what a vertex found with twice the digits says; coordinates are its basis's rows."""
+    rows, coef = program.rows, vertex.coef
+    found = program.scan(moments, coef.high)
+    keys = np.union1d(found.near, vertex.rows)
+    shares, cost = vertex.shares(rows.exact_rows(keys)), rows.rows(keys)[1]
+    slack = subtract(doubled(cost), product(rows.exact_rows(keys), coef)).high
+    basic_cost = np.zeros(len(vertex.inner))
+    basic_cost[vertex.is_row] = rows.rows(vertex.rows)[1]
+    basic_cost[~vertex.is_row & ~vertex.is_unit] = program.bound_cost[vertex.bounds]
+    size = np.abs(cost) + np.abs(shares) @ np.abs(basic_cost)
+    size += tolerances.ROUNDING * program.lp.cost_unit
+    is_tight = (slack <= tolerances.TIGHT * size) | np.isin(keys, vertex.rows)
+    tight = keys[is_tight]
+    dual = _placed(tight, vertex.rows, vertex.dual)
+    at_bound = np.zeros(program.n_bounds)
+    at_bound[vertex.bounds] = vertex.push
+    bounds = program.raw_bounds
+    bound_slack = program.bound_cost - bounds @ coef.high
+    active = np.flatnonzero(
+        bound_slack
+        <= tolerances.TIGHT * (np.abs(program.bound_cost) + np.abs(bounds) @ np.abs(coef.high))
+    )
+    free = np.isin(tight, vertex.rows).all() and np.isin(active, vertex.bounds).all()
+    return AlpSolution(
+        status=Status.OPTIMAL,
+        coef=coef.high,
+        objective=dot(doubled(moments), coef),
+        moments=moments,
+        tight=tight,
+        tight_rows=shares[is_tight],
+        tight_cost=cost[is_tight],
+        bound_rows=vertex.shares(doubled(bounds[active])),
+        bound_cost=program.bound_cost[active],
+        inner_moments=vertex.inner,
+        moment_terms=np.abs(vertex.inner),
+        dual=dual,
+        unique=bool(free),
+        audit=program.audit(moments, coef, tight, dual, at_bound, found, np.zeros(rows.n_basis)),
+        passes=vertex.passes,
+        rounds=vertex.steps,
+        n_rows=len(vertex.pool),
+        cost_unit=program.lp.cost_unit,
+        proven=found.proven,
+        seconds=0.0,
+    )
+
+
+def _placed(keys: IntArray, basic: IntArray, multipliers: FloatArray) -> FloatArray:
+    """Return the dual (n,) of rows with sorted keys from the multipliers of a basis."""
+    dual = np.zeros(len(keys))
+    dual[np.searchsorted(keys, basic)] = np.maximum(multipliers, 0.0)
+    return dual
 
 
 def _relative_slack(
@@ -476,12 +562,6 @@ def _dense(rows: Matrix) -> FloatArray:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
-def cost_unit(cost: FloatArray) -> float:
-    """Return a typical size of the costs: the median of those that are not zero."""
-    sizes = np.abs(cost[cost != 0.0])
-    return float(np.median(sizes)) if len(sizes) else 1.0
-
-
 def _worse(first: Audit, second: Audit) -> bool:
     """Return whether the first audit is worse than the second."""
 
@@ -493,10 +573,3 @@ def _worse(first: Audit, second: Audit) -> bool:
         )
 
     return size(first) > size(second)
-
-
-def ray_text(names: tuple[str, ...], direction: FloatArray) -> str:
-    """Say along which functions an objective grows without limit."""
-    leading = np.argsort(-np.abs(direction))[:3]
-    terms = ", ".join(f"{names[k]} ({direction[k]:+.2g})" for k in leading if direction[k] != 0.0)
-    return f"the objective grows without limit along {terms}"

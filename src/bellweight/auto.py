@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from bellweight import checks
-from bellweight.alp import cost_unit
 from bellweight.bench import Bench, Iterate
 from bellweight.evaluate import Evaluation, evaluate
 from bellweight.league import League
@@ -29,6 +28,7 @@ from bellweight.resampling import redrawn, sampled_rows
 from bellweight.result import Result
 from bellweight.rows import BellmanRows, SampledRows
 from bellweight.selection import Method, Stop
+from bellweight.solution import cost_unit
 from bellweight.solve import bench_of, run_part
 from bellweight.status import ArgumentError, BellweightError
 from bellweight.streams import derived_seed

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bellweight import checks, exact, tolerances
-from bellweight.alp import AlpProgram, AlpSolution, DecidedSolution
+from bellweight.alp import AlpProgram
 from bellweight.checks import FloatArray
 from bellweight.dual import minimum_norm_dual
 from bellweight.models import EventModel, LinearModel, TabularModel
@@ -27,6 +27,7 @@ from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support
 from bellweight.pricing import LinearRows
 from bellweight.rows import BellmanRows, EventRows, RowSource, TabularRows
 from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of
+from bellweight.solution import AlpSolution, DecidedSolution
 from bellweight.status import ArgumentError, Status
 from bellweight.streams import stream_keys
 

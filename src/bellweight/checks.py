@@ -33,7 +33,7 @@ def float_array(
     """
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise error(f"{name} is not an array of numbers ({problem}): pass numbers") from None
     expected = tuple(
         given if want == -1 else want

@@ -17,7 +17,7 @@ from scipy.linalg import null_space
 from scipy.optimize import nnls
 
 from bellweight import checks, tolerances
-from bellweight.alp import AlpProgram, AlpSolution
+from bellweight.alp import AlpProgram
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray, IntArray
 from bellweight.dual import MinimumNormDual, minimum_norm_dual
@@ -26,6 +26,7 @@ from bellweight.moduli import CertifiedSettings, certified_settings, contracts, 
 from bellweight.pieces import Enumeration, Piece, dense, half_diameter
 from bellweight.policy import Policy, Support, checked_probabilities
 from bellweight.rows import AllRows, TabularRows
+from bellweight.solution import AlpSolution
 from bellweight.status import ArgumentError, ModelError
 
 __all__ = [

@@ -22,8 +22,8 @@ from scipy.linalg import null_space
 from scipy.optimize import nnls
 
 from bellweight import tolerances
-from bellweight.alp import AlpSolution
 from bellweight.checks import BoolArray, FloatArray, IntArray
+from bellweight.solution import AlpSolution
 from bellweight.status import SolverError, Status
 
 _SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero

@@ -101,12 +101,16 @@ class Difference:
 
 @files.storable
 @dataclass(frozen=True)
-class Comparison(Faces, files.Saved):
+class Comparison(Faces, files.Saved, files.Checked):
     """Evaluations on the same random numbers, and paired differences to the baseline."""
 
     evaluations: Mapping[str, Evaluation]
     differences: Mapping[str, Difference]
     baseline: str
+
+    def stored_fault(self) -> str:
+        known = self.evaluations.keys() == self.differences.keys()
+        return "" if known and self.baseline in self.evaluations else "policies are missing"
 
     def table(self) -> Table:
         """Return one row for each policy: its cost, and its difference to the baseline."""

@@ -65,20 +65,10 @@ def policy_value(model: TabularModel, policy: Policy, horizon: int | None = None
     return values
 
 
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Repaired values (S,), Bellman residuals of all pairs (N,), and the violation repaired."""
-
-    values: FloatArray
-    pairs: FloatArray
-    violation: float
-
-
-def residuals(model: TabularModel, values: FloatArray) -> Residuals:
-    """Shift values down until no Bellman row is violated."""
-    slack = model.cost + model.discount * (model.transition @ values) - values[model.pair_state]
-    violation = max(0.0, -float(slack.min()))
-    return Residuals(values - violation / (1.0 - model.discount), slack + violation, violation)
+def residuals(model: TabularModel, values: FloatArray) -> FloatArray:
+    """Return the Bellman residuals (N,) of values: negative where a row is violated."""
+    following = model.discount * (model.transition @ values)
+    return np.asarray(model.cost + following - values[model.pair_state])
 
 
 def _first_cheapest(model: TabularModel, cost: FloatArray) -> IntArray:

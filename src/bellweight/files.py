@@ -2,7 +2,8 @@
 
 A stored object is a tree of registered frozen dataclasses. The tree is kept as JSON text and its
 arrays as plain arrays, all in one `.npz`; nothing is pickled, and only registered classes are made
-on reading. What cannot be stored (a user's function) comes back as an `Unstored` note.
+on reading. What cannot be stored (a user's function) comes back as an `Unstored` note of its name
+and digest.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import os
 import tempfile
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from bellweight import identity
+from bellweight.file_types import csr_fault, declared, fits
 from bellweight.status import FileError, Status
 
 FORMAT = 1
@@ -27,6 +31,12 @@ FORMAT = 1
 
 UNSTORED = {"stored": False}
 """Metadata of a dataclass field that is left out of files."""
+
+
+def stored_as(name: str) -> dict[str, str]:
+    """Return the metadata of a dataclass field that has another name in files."""
+    return {"stored_as": name}
+
 
 _HEADER = "bellweight"
 _Class = TypeVar("_Class", bound=type)
@@ -37,6 +47,10 @@ def storable(cls: _Class) -> _Class:
     """Register a dataclass so that files may contain it."""
     _registry[cls.__name__] = cls
     return cls
+
+
+class _DamagedError(FileError):
+    """What is wrong inside a file; whoever reads it knows which file it is."""
 
 
 class Saved:
@@ -53,12 +67,16 @@ class Saved:
         return found
 
 
-@storable
-@dataclasses.dataclass(frozen=True)
-class Unstored:
-    """What stands in a loaded object where the saved one had something that files cannot hold."""
+class Checked(ABC):
+    """What can say of itself, once it is read, that its parts do not go together."""
 
-    text: str
+    @abstractmethod
+    def stored_fault(self) -> str:
+        """Return what does not fit, or no text."""
+
+
+Unstored: TypeAlias = identity.Unstored
+storable(Unstored)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -126,7 +144,13 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
                 )
             header = json.loads(str(archive[_HEADER]))
             _check_header(source, header, kinds)
-            return _decode(header["content"], archive)
+            found = _decode(header["content"], archive)
+        missing = found.stored_fault() if isinstance(found, Checked) else ""
+        if missing:
+            raise _DamagedError(missing)
+        return found
+    except _DamagedError as problem:
+        raise _unreadable(source, problem) from None
     except FileError:
         raise
     except FileNotFoundError:
@@ -134,15 +158,20 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
     except (
-        ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
+        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
+        RuntimeError, zipfile.BadZipFile, zlib.error,
     ) as problem:  # fmt: skip
-        raise FileError(
-            f"{source} is damaged or not a Bellweight file ({problem}): save it again"
-        ) from None
+        raise _unreadable(source, problem) from None
+
+
+def _unreadable(source: Path, problem: Exception) -> FileError:
+    return FileError(f"{source} is damaged or not a Bellweight file ({problem}): save it again")
 
 
 def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
+    if not fits(version, int):
+        raise _DamagedError("its format is no number")
     if version > FORMAT:
         raise FileError(
             f"{source} has file format {version}, this version reads up to {FORMAT}: "
@@ -177,9 +206,9 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
         return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
     if dataclasses.is_dataclass(value) and _registry.get(type(value).__name__) is type(value):
         stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
-        fields = {f.name: _encode(getattr(value, f.name), arrays) for f in stored}
+        fields = {_stored_name(f): _encode(getattr(value, f.name), arrays) for f in stored}
         return {"type": type(value).__name__, "fields": fields}
-    return _encode(Unstored(_describe(value)), arrays)
+    return _encode(Unstored(_describe(value), identity.digest(value)), arrays)
 
 
 def _decode(node: Any, archive: Any) -> Any:
@@ -193,13 +222,27 @@ def _decode(node: Any, archive: Any) -> Any:
         return array
     if "csr" in node:
         data, indices, indptr = (_decode(part, archive) for part in node["csr"])
+        wrong = csr_fault(data, indices, indptr, node["shape"])
+        if wrong:
+            raise _DamagedError(wrong)
         return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
     if "tuple" in node:
         return tuple(_decode(item, archive) for item in node["tuple"])
     if "dict" in node:
         return {key: _decode(item, archive) for key, item in node["dict"].items()}
     cls = _registry[node["type"]]
-    return cls(**{name: _decode(item, archive) for name, item in node["fields"].items()})
+    names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
+    values = {names[name]: _decode(item, archive) for name, item in node["fields"].items()}
+    for name, value in values.items():
+        # Where a file could not hold a thing, a note stands in for it, whatever its type.
+        if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
+            raise _DamagedError(f"{name} of {node['type']} has another type than it should have")
+    return cls(**values)
+
+
+def _stored_name(field: dataclasses.Field[Any]) -> str:
+    name: str = field.metadata.get("stored_as", field.name)
+    return name
 
 
 def _describe(value: Any) -> str:

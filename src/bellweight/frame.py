@@ -65,6 +65,11 @@ class Frame:
             return sparse.vstack([selector[self.above], -selector[self.below]], format="csr"), cost
         return np.vstack([transform[self.above], -transform[self.below]]), cost
 
+    @property
+    def raw_bounds(self) -> FloatArray:
+        """The finite coefficient bounds as rows (b, K) over the functions themselves."""
+        return _unit_rows(self.rows.n_basis, self.above, self.below)
+
     def check_reachable(self, moments: FloatArray) -> None:
         """Refuse moments that tell a dropped function from the ones it is made of: no row does."""
         for k, made in self._made.items():
@@ -120,3 +125,18 @@ class Frame:
                     f"({rows.names[shared[0]]}), which has bounds, so dropping it would change the "
                     "program: leave one of the two out of the basis"
                 )
+
+
+def coefficient_bounds(rows: RowSource) -> tuple[FloatArray, FloatArray]:
+    """Return all finite coefficient bounds as rows (b, K) over the functions, with costs (b,)."""
+    above, below = (np.flatnonzero(np.isfinite(bound)) for bound in (rows.upper, rows.lower))
+    cost = np.concatenate([rows.upper[above], -rows.lower[below]])
+    return _unit_rows(rows.n_basis, above, below), cost
+
+
+def _unit_rows(n_basis: int, above: IntArray, below: IntArray) -> FloatArray:
+    """Return rows that are 1 at each function in `above`, then -1 at each in `below`."""
+    rows = np.zeros((len(above) + len(below), n_basis))
+    rows[np.arange(len(above)), above] = 1.0
+    rows[len(above) + np.arange(len(below)), below] = -1.0
+    return rows

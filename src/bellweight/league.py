@@ -20,7 +20,7 @@ from bellweight.result import Result
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class League(Faces, files.Saved):
+class League(Faces, files.Saved, files.Checked):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
     `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
@@ -42,6 +42,10 @@ class League(Faces, files.Saved):
     notes: tuple[str, ...]
     seconds: float
     model_name: str
+
+    def stored_fault(self) -> str:
+        held = len(self.races) > 0 and all(race.standings for race in self.races)
+        return "" if held else "a race has no standings"
 
     @property
     def standings(self) -> tuple[Standing, ...]:

@@ -21,7 +21,7 @@ enough, and comes with a bound that does not rest on the solver's word where it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import highspy
@@ -32,6 +32,8 @@ from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.status import SolverError, Status
 
 _TOLERANCE = 1e-10  # the tightest that HiGHS accepts
+_MAX_STEPS = 2_000  # of the simplex method, and this many more for each basis function:
+_MAX_STEPS_EACH = 50  # some ill-conditioned programs keep it going round without end
 _LOOSE = 1e-8
 _MISSED = 1.0  # moments are of size one: an answer that misses them by more has reached nothing
 _SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
@@ -154,6 +156,7 @@ class MasterLp:
             ("primal_feasibility_tolerance", _TOLERANCE),
             ("dual_feasibility_tolerance", _TOLERANCE),
             ("small_matrix_value", _SMALLEST_ENTRY),
+            ("simplex_iteration_limit", _MAX_STEPS + _MAX_STEPS_EACH * self.n_basis),
         ):
             _call(solver.setOptionValue(option, value))
         k = self.n_basis
@@ -326,12 +329,14 @@ def _sharpen_sparse(
 class Minimum:
     """The best point found (k,), None if there is none, and a lower bound on every point's value.
 
-    `status` is OPTIMAL, INFEASIBLE, UNBOUNDED, TIME_LIMIT or FAILED.
+    `status` is OPTIMAL, INFEASIBLE, UNBOUNDED, TIME_LIMIT or FAILED. `multipliers` are those of the
+    relaxation's rows: with them anybody can bound the minimum from below.
     """
 
     status: Status
     point: FloatArray | None
     bound: float
+    multipliers: FloatArray | None = None
 
 
 class IntegerProgram:
@@ -384,10 +389,11 @@ class IntegerProgram:
         point = np.array(solution.col_value)
         nearest = np.where(self.integer, np.round(point), point) + 0.0  # no -0.0
         whole = float(np.abs(point - nearest).max(initial=0.0)) <= _WHOLE
+        multipliers = np.array(solution.row_dual) * unit
         if whole and self._contains(nearest):
-            bound = self._bound(price, np.array(solution.row_dual) * unit)
-            return Minimum(Status.OPTIMAL, nearest, bound)
-        return self._integer(price, unit, time_limit)
+            bound = self._bound(price, multipliers)
+            return Minimum(Status.OPTIMAL, nearest, bound, multipliers)
+        return replace(self._integer(price, unit, time_limit), multipliers=multipliers)
 
     def _integer(self, price: FloatArray, unit: float, time_limit: float | None) -> Minimum:
         if self._exact is None:

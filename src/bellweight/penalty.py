@@ -25,10 +25,11 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bellweight import tolerances
-from bellweight.alp import Audit, DecidedSolution, cost_unit, ray_text
 from bellweight.checks import FloatArray, IntArray
 from bellweight.frame import Frame
 from bellweight.rows import BellmanRows
+from bellweight.simplex import ray_text
+from bellweight.solution import Audit, DecidedSolution, cost_unit
 from bellweight.status import ArgumentError, SolverError, Status
 
 _LEAST = 1e-10  # of a typical cost times 1 - discount; less drowns in rounding

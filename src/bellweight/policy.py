@@ -45,10 +45,19 @@ from bellweight.programs import (
     uniform_program,
 )
 from bellweight.rows import TabularRows
+from bellweight.states import (
+    looked_up,
+    one_index,
+    one_index_of,
+    one_state,
+    several_indices,
+    several_states,
+)
 from bellweight.status import PolicyError
 
 Model = TabularModel | EventModel | LinearModel
 
+_TABLE = files.stored_as("actions")
 _LENT_STATES = 1_024  # states at a time, so that distances take little memory
 
 
@@ -128,17 +137,17 @@ class Policy(ABC):
         return replace(self, model=model)
 
     def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        """Return an action for a state; `rng` is needed where the policy is randomised.
+        """Return an action for one state; `rng` is needed where the policy is randomised.
 
-        The state is an index for a tabular model, a vector for other models. The action is an
-        index, or a vector (m,) for a linear model.
+        The state is an index for a tabular model, a vector (d,) for other models, or a number where
+        d is one. The action is an index, or a vector (m,) for a linear model.
         """
         model = self._bound_model()
         if isinstance(model, EventModel):
-            return self._event_action(model, state, rng)
+            return self._event_action(model, one_state(state, model.dimension), rng)
         if isinstance(model, LinearModel):
-            return self._linear_action(model, state, rng)
-        state = model.check_state(state)
+            return self._linear_actions(model, one_state(state, model.dimension), rng)[0]
+        state = model.check_state(one_index(state))
         chances = self._table[model.pair_start[state] : model.pair_start[state + 1]]
         best = int(np.argmax(chances))
         if chances[best] < 1.0 - tolerances.PROBABILITY:
@@ -150,6 +159,21 @@ class Policy(ABC):
             sums = np.cumsum(chances)
             best = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
         return int(model.actions(state)[best])
+
+    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
+        """Return an action for each of several states, as `action` does for one.
+
+        The states are indices (n,) for a tabular model, vectors (n, d) for other models, or numbers
+        (n,) where d is one. The actions are indices (n,), or vectors (n, m) for a linear model.
+        """
+        model = self._bound_model()
+        if isinstance(model, LinearModel):
+            return self._linear_actions(model, several_states(states, model.dimension), rng)
+        if isinstance(model, EventModel):
+            given = several_states(states, model.dimension)
+        else:
+            given = several_indices(states)
+        return np.array([self.action(state, rng) for state in given], dtype=np.int64)
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -187,19 +211,23 @@ class Policy(ABC):
         chooser = self.chooser(model)
         return chooser, chooser.worker()
 
-    def _linear_action(
-        self, model: LinearModel, state: Any, rng: np.random.Generator | None
+    def _linear_actions(
+        self, model: LinearModel, states: Any, rng: np.random.Generator | None
     ) -> Any:
-        vector = model.check_states(state, "state")
+        if len(states) == 0:
+            return np.zeros((0, model.n_action_variables))
+        vectors = model.check_states(states, "state")
         chooser, choose = self._chooser
         if chooser.is_random and rng is None:
             raise PolicyError(
                 f"{type(self).__name__} chooses at random: pass a numpy Generator, action(state, "
                 "np.random.default_rng(seed))"
             )
-        key = np.zeros(1, np.uint64) if rng is None else rng.integers(1 << 63, size=1, dtype="u8")
-        action = choose(vector, key, 0)[0][0]
-        return action.astype(np.int64) if model.integer_actions.all() else action
+        n = len(vectors)
+        keys = np.zeros(n, np.uint64) if rng is None else rng.integers(1 << 63, size=n, dtype="u8")
+        # A worker may use its buffer again: what is given away is a copy.
+        chosen = choose(vectors, keys, 0)[0]
+        return np.array(chosen, dtype=np.int64 if model.integer_actions.all() else np.float64)
 
     def _bound_model(self) -> Model:
         if self.model is None:
@@ -289,8 +317,14 @@ class Table(Policy):
     def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
         entries = np.asarray(self.entries)
         if self.model is None and entries.ndim == 1:
-            return int(entries[_checked_state(state, len(entries))])
+            return int(entries[one_index_of(state, len(entries))])
         return super().action(state, rng)
+
+    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
+        entries = np.asarray(self.entries)
+        if self.model is None and entries.ndim == 1:
+            return looked_up(entries, states)
+        return super().actions(states, rng)
 
 
 @files.storable
@@ -300,7 +334,7 @@ class Greedy(Policy):
 
     Coefficients (J, K) stand for the largest of J value functions (see `PointwiseMaximum`).
     `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
-    `actions` (S,) is the finished table, kept so that a loaded policy can act without its model.
+    `table` (S,) holds the finished actions, so that a loaded policy can act without its model.
     With `trust_dual` the search is skipped in states with dual mass, where the action of most mass
     is greedy already: by complementary slackness, and in a regularised program because its row is
     the most violated one. The dual must be that of the coefficients, as in a result.
@@ -309,8 +343,9 @@ class Greedy(Policy):
     basis: Basis
     coef: FloatArray
     dual: Support | None = None
-    actions: IntArray | None = None
-    model_digest: str | None = None
+    # Both follow from the rest and the model.
+    table: IntArray | None = field(default=None, compare=False, metadata=_TABLE)
+    model_digest: str | None = field(default=None, compare=False)
     preference: FloatArray | None = None
     trust_dual: bool = False
 
@@ -332,7 +367,7 @@ class Greedy(Policy):
             basis=rows.basis,
             coef=coef,
             dual=dual,
-            actions=actions,
+            table=actions,
             model_digest=model.digest,
             trust_dual=trust_dual,
             model=model,
@@ -366,14 +401,19 @@ class Greedy(Policy):
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         known = self.model_digest == model.digest
-        actions = self.actions if known else self.on(model).actions
+        actions = self.table if known else self.on(model).table
         assert actions is not None
         return actions_to_probabilities(model, actions)
 
     def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        if self.actions is None:
+        if self.table is None:
             return super().action(state, rng)
-        return int(self.actions[_checked_state(state, len(self.actions))])
+        return int(self.table[one_index_of(state, len(self.table))])
+
+    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
+        if self.table is None:
+            return super().actions(states, rng)
+        return looked_up(self.table, states)
 
 
 @files.storable
@@ -561,14 +601,6 @@ def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
             "expected 1"
         )
     return chances
-
-
-def _checked_state(state: Any, n_states: int) -> int:
-    if isinstance(state, bool) or not isinstance(state, int | np.integer):
-        raise PolicyError(f"state is {state!r}, expected an index from 0 to {n_states - 1}")
-    if not 0 <= state < n_states:
-        raise PolicyError(f"state {state} does not exist: expected 0 to {n_states - 1}")
-    return int(state)
 
 
 def by_state(model: TabularModel, values: FloatArray) -> FloatArray:

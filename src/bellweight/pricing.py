@@ -192,6 +192,11 @@ class LinearRows(RowSource):
         bound = found.bound + self._constant_slack(coef)
         return max(0.0, -bound), found.state, found.action
 
+    def multipliers(self, coef: FloatArray) -> FloatArray | None:
+        """Return multipliers of the constraints that bound every slack over the box, if known."""
+        price = np.concatenate(self._prices(np.asarray(coef, dtype=np.float64)))
+        return self.program.minimise(price, self.settings.time_limit).multipliers
+
     def _prices(
         self, coef: FloatArray, *, homogeneous: bool = False
     ) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,7 @@ from itertools import combinations
 
 import numpy as np
 
-from bellweight import checks, tolerances
+from bellweight import checks, identity, tolerances
 from bellweight.basis import Basis
 from bellweight.bench import Bench, Iterate, Point
 from bellweight.checks import FloatArray
@@ -33,7 +33,7 @@ from bellweight.occupancy import Simulation
 from bellweight.policy import Model
 from bellweight.selection import Method, Stop
 from bellweight.selection import select_weights as run_method
-from bellweight.solve import Result, Rows, bench_of
+from bellweight.solve import Result, Rows, basis_of, bench_of
 from bellweight.status import ArgumentError, Status
 from bellweight.weights import PIA, Fixed, FromPolicy
 
@@ -242,8 +242,9 @@ def _found(bench: Bench, name: str, candidate: Candidate) -> list[Point]:
         if outcome.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return [one.point for one in outcome.phases or (outcome.iterate,)]
-    same = candidate.model_digest == bench.model.digest and candidate.names == bench.rows.names
-    if not same:
+    same_model = candidate.model_digest == bench.model.digest
+    # The iterates of a result are moments of its basis, which names alone do not tell apart.
+    if not (same_model and identity.same(candidate.basis, basis_of(bench))):
         raise ArgumentError(
             f"candidate {name} is the result of another model or basis: solve it again with these"
         )

@@ -74,7 +74,7 @@ def blind(model: TabularModel, result: Result) -> Blind:
     values = TabularRows(model, result.basis).values(result.coef)
     first = model.pair_start[:-1]
     mass = np.add.reduceat(result.dual, first)
-    slack = np.minimum.reduceat(residuals(model, values).pairs, first)
+    slack = np.maximum(np.minimum.reduceat(residuals(model, values), first), 0.0)
     residual = np.where(mass > 0.0, 0.0, slack)
     following = model.discount * (model.transition.T @ result.dual)
     return Blind(

@@ -8,59 +8,71 @@ from bellweight.checks import FloatArray, Matrix
 from bellweight.models import Independent, LinearModel
 from bellweight.pricing import implied_upper
 
-_ROUNDS = 200
-_MANY = 1e7  # bounds that have grown beyond this are taken as infinite
-
 
 def reachable_box(model: LinearModel) -> tuple[FloatArray, FloatArray]:
     """Return a box that no simulated state leaves; a side may be infinite.
 
     It starts as the model's own box and grows by what one more step can add, constraint by
-    constraint, until it holds. A side that goes on growing is set to infinity.
+    constraint, until no step leads out of it: then, by induction, no episode does. A side that
+    still grows after as many steps as there are variables is set to infinity, which is always
+    true; each later round sets another side to infinity or is the last, so there are at most
+    2 dimension of them.
     """
     lower, upper = np.array(model.state_lower), np.array(model.state_upper)
-    for number in range(_ROUNDS):
-        low, high = _following(model, lower, upper)
+    step = _Step(model)
+    patience = model.dimension + 2
+    while True:
+        low, high = step.following(lower, upper)
         grown_low, grown_high = low < lower, high > upper
         if not grown_low.any() and not grown_high.any():
-            break
-        lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-        if number >= model.dimension + 2:
-            # A side that still grows after as many steps as there are variables never stops.
-            lower = np.where(grown_low, -np.inf, lower)
-            upper = np.where(grown_high, np.inf, upper)
-    return lower, upper
+            return lower, upper
+        endless = patience <= 0
+        lower = np.where(grown_low, -np.inf if endless else low, lower)
+        upper = np.where(grown_high, np.inf if endless else high, upper)
+        patience -= 1
 
 
-def _following(
-    model: LinearModel, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on the next state from any state of the box under any admissible action.
+class _Step:
+    """Bounds on the next state from any state of a box under any admissible action.
 
     Each side of each variable is a linear program over the pair, relaxed to one constraint at a
     time being used to bound the actions, except that a constraint that bounds the very combination
     of state and actions that makes up the next state bounds it directly.
     """
-    noise_low, noise_high = _noise(model)
-    rows = np.hstack([model.state_rows.toarray(), model.action_rows.toarray()])
-    low = np.concatenate([lower, model.action_lower])
-    high = implied_upper(
-        rows, model.row_lower, model.row_upper, low, np.concatenate([upper, model.action_upper])
-    )
-    made = np.hstack([model.next_state.toarray(), model.next_action.toarray()])
-    least, most = _interval(made, low, high)
-    for k, combination in enumerate(made):
-        if not combination.any():
-            continue
-        for row, bottom, top in zip(rows, model.row_lower, model.row_upper, strict=True):
+
+    def __init__(self, model: LinearModel) -> None:
+        self.model = model
+        self.noise_low, self.noise_high = _noise(model)
+        self.rows = np.hstack([model.state_rows.toarray(), model.action_rows.toarray()])
+        self.made = np.hstack([model.next_state.toarray(), model.next_action.toarray()])
+        self.least = np.full(model.dimension, -np.inf)
+        self.most = np.full(model.dimension, np.inf)
+        for k, combination in enumerate(self.made):
+            if combination.any():
+                self._bound_directly(k, combination)
+
+    def _bound_directly(self, k: int, combination: FloatArray) -> None:
+        model = self.model
+        for row, bottom, top in zip(self.rows, model.row_lower, model.row_upper, strict=True):
             share = _multiple(combination, row)
-            if share > 0.0:
-                least[k] = max(least[k], share * bottom)
-                most[k] = min(most[k], share * top)
-            elif share < 0.0:
-                least[k] = max(least[k], share * top)
-                most[k] = min(most[k], share * bottom)
-    return least + noise_low, most + noise_high
+            if share != 0.0:
+                ends = sorted((share * bottom, share * top))
+                self.least[k] = max(self.least[k], ends[0])
+                self.most[k] = min(self.most[k], ends[1])
+
+    def following(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the largest next state (n,) from a box."""
+        model = self.model
+        low = np.concatenate([lower, model.action_lower])
+        high = implied_upper(
+            self.rows, model.row_lower, model.row_upper, low,
+            np.concatenate([upper, model.action_upper]),
+        )  # fmt: skip
+        least, most = _interval(self.made, low, high)
+        return (
+            np.maximum(least, self.least) + self.noise_low,
+            np.minimum(most, self.most) + self.noise_high,
+        )
 
 
 def _multiple(combination: FloatArray, row: FloatArray) -> float:

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight import files
-from bellweight.alp import Audit
+from bellweight import files, identity
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
 from bellweight.display import Column, Table, facts_table, number_text
@@ -32,6 +31,7 @@ from bellweight.portrait import (
 from bellweight.selection import Iteration, Stop
 from bellweight.sight import Sight, sight
 from bellweight.slices import Slice, slices
+from bellweight.solution import Audit
 from bellweight.status import FileError, PolicyError, Status
 from bellweight.weights import DIA
 
@@ -60,7 +60,7 @@ class Phase:
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Result(Faces):
+class Result(Faces, files.Checked):
     """What a run found, how it ended, and how good it is.
 
     `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
@@ -117,6 +117,14 @@ class Result(Faces):
         """The history entry of the reported iterate."""
         return self.history[self.reported_iteration]
 
+    def stored_fault(self) -> str:
+        n = len(self.names)
+        if self.coef.shape[-1:] != (n,) or self.moments.shape[-1:] != (n,):
+            return f"coefficients or moments are not those of {n} functions"
+        if not 0 <= self.reported_iteration < len(self.history):
+            return f"iteration {self.reported_iteration} of {len(self.history)} is reported"
+        return ""
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an `.npz` file, whole or not at all."""
         files.save(path, self)
@@ -129,8 +137,9 @@ class Result(Faces):
             return result
         if model.digest != result.model_digest:
             raise FileError(
-                f"{path} belongs to another model ({result.model_name}, {result.model_size}): load "
-                "it with the model it was solved for"
+                f"{path} belongs to another model ({result.model_name}, {result.model_size})"
+                f"{identity.doubt(result.model_digest, model.digest)}: load it with the model it "
+                "was solved for, or solve again"
             )
         return replace(result, policy=replace(result.policy, model=model))
 
@@ -164,7 +173,9 @@ class Result(Faces):
         if self.policy.model is None:
             raise PolicyError("the result was loaded without its model: Result.load(path, model)")
         # A seed that the run did not use: the pictures show states it was not fitted to.
-        return sight(self.policy.model, self.basis, self.coef, self.policy, self.seed + 1)
+        return sight(
+            self.policy.model, self.basis, self.coef, self.moments, self.policy, self.seed + 1
+        )
 
     @cached_property
     def _slices(self) -> tuple[Slice, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -21,6 +22,16 @@ from scipy.linalg import null_space
 from bellweight import conditioning, tolerances
 from bellweight.basis import Basis, Indicator
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
+from bellweight.doubled import (
+    Doubled,
+    add,
+    doubled,
+    multiply,
+    product,
+    subtract,
+    total,
+    total_by_group,
+)
 from bellweight.models import EventModel, TabularModel
 from bellweight.models.compile import naming
 from bellweight.programs import monomials, value_function
@@ -79,6 +90,19 @@ class RowSource(ABC):
     @abstractmethod
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         """Return the rows (n, K) and costs (n,) of some pairs."""
+
+    def exact_rows(self, keys: IntArray) -> Doubled:
+        """Return the rows (n, K) of some pairs to twice the digits, where that is known."""
+        rows = self.rows(keys)[0]
+        return doubled(rows.toarray() if sparse.issparse(rows) else np.asarray(rows))
+
+    def exact_moments(self, weights: FloatArray) -> Doubled | None:
+        """Return Phi' weights (K,) to twice the digits, or None where weights are no vector."""
+        return None
+
+    def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
+        """Return the keys of rows that coefficients with twice the digits violate most, or may."""
+        return self.separate(coef.high, unit, homogeneous=homogeneous).close
 
     @abstractmethod
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
@@ -139,9 +163,12 @@ class BellmanRows(RowSource):
     def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
         """Return slacks (n,) of all pairs of a range of states, and the states' values."""
 
-    def next_sizes(self, coef: FloatArray, states: slice) -> FloatArray:
-        """Return E|next value| (n,) of all pairs of a range of states; zeros where not known."""
-        return np.zeros(self.pair_start[states.stop] - self.pair_start[states.start])
+    @abstractmethod
+    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
+        """Return the size (n,) of the terms of rows coef, for all pairs of a range of states.
+
+        That is |phi(x)|' |coef| + discount E|phi(next)|' |coef|: what rounding is relative to.
+        """
 
     @property
     def n_basis(self) -> int:
@@ -170,6 +197,13 @@ class BellmanRows(RowSource):
         """Return the approximate value of every state."""
         return np.concatenate([np.asarray(block @ coef) for _, block in self._feature_blocks()])
 
+    def value_terms(self, coef: FloatArray) -> FloatArray:
+        """Return the size (S,) of the terms that the value of each state is made of."""
+        size = np.abs(coef)
+        return np.concatenate(
+            [np.asarray(abs(block) @ size) for _, block in self._feature_blocks()]
+        )
+
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""
         total = np.zeros(self._n_basis)
@@ -179,7 +213,7 @@ class BellmanRows(RowSource):
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
         picks = _Picks(self._n_basis)
-        for states in self._state_blocks(_BLOCK_PAIRS):
+        for states in self.state_blocks():
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
             counts = np.diff(self.pair_start[states.start : states.stop + 1])
             slack, values = self.slacks(coef, states)
@@ -192,13 +226,13 @@ class BellmanRows(RowSource):
             if violated.any():
                 # Where terms cancel, a violation of the size of their rounding error is none.
                 share = tolerances.ROUNDING / tolerances.FEASIBILITY
-                size[violated] += share * self.next_sizes(coef, states)[violated]
+                size[violated] += share * self.terms(coef, states)[violated]
             picks.add(pairs.start, slack, size, NEAR * (size + level / (1.0 - self.discount)))
         return picks.answer()
 
     def all_slacks(self, coef: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """Go through all pairs once: ranges of pairs, and their slacks."""
-        for states in self._state_blocks(_BLOCK_PAIRS):
+        for states in self.state_blocks():
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
             yield pairs, self.slacks(coef, states)[0]
 
@@ -281,7 +315,7 @@ class BellmanRows(RowSource):
             states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
             yield states, self.features(states)
 
-    def _state_blocks(self, n_pairs: int) -> Iterator[slice]:
+    def state_blocks(self, n_pairs: int = _BLOCK_PAIRS) -> Iterator[slice]:
         """Cut the states into ranges with about `n_pairs` pairs each."""
         per_state = max(1, self.n_pairs // len(self._points))
         size = max(1, n_pairs // per_state)
@@ -318,6 +352,7 @@ class TabularRows(BellmanRows):
         self.pair_start = model.pair_start
         self.pair_cost = model.cost
         self._latest: tuple[FloatArray, FloatArray] | None = None
+        self._sizes: tuple[FloatArray, FloatArray] | None = None
 
     def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
         model = self.model
@@ -327,13 +362,16 @@ class TabularRows(BellmanRows):
         values = self._latest[1]
         pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
         following = _row_block(model.transition, pairs) @ values
-        slack = model.cost[pairs] + model.discount * following - values[model.pair_state[pairs]]
+        slack = self.pair_cost[pairs] + model.discount * following - values[model.pair_state[pairs]]
         return slack, values[states]
 
-    def next_sizes(self, coef: FloatArray, states: slice) -> FloatArray:
+    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
         pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-        sizes = _row_block(self.model.transition, pairs) @ np.abs(self.values(coef))
-        return np.asarray(sizes)
+        if self._sizes is None or self._sizes[0] is not coef:
+            self._sizes = (coef, self.value_terms(coef))
+        sizes = self._sizes[1]
+        ahead = _row_block(self.model.transition, pairs) @ sizes
+        return np.asarray(sizes[self.model.pair_state[pairs]] + self.discount * ahead)
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
@@ -345,8 +383,52 @@ class TabularRows(BellmanRows):
         features = self.features(model.pair_state[keys])
         rows = features - self.discount * (compact @ self.features(needed))
         if self._sparse:
-            return sparse.csr_array(rows), model.cost[keys]
-        return np.asarray(rows), model.cost[keys]
+            return sparse.csr_array(rows), self.pair_cost[keys]
+        return np.asarray(rows), self.pair_cost[keys]
+
+    def with_cost(self, cost: FloatArray) -> TabularRows:
+        """Return the same rows with other costs (N,) on the right."""
+        other = copy(self)
+        other.pair_cost, other._latest = cost, None
+        return other
+
+    def exact_rows(self, keys: IntArray) -> Doubled:
+        model = self.model
+        following = model.transition[keys]
+        chances = multiply(doubled(following.data), doubled(np.full(1, self.discount)))
+        features = self._dense_features(following.indices)
+        terms = multiply(chances.at((slice(None), None)), doubled(features))
+        ahead = total_by_group(terms, following.indptr)
+        return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
+
+    def exact_moments(self, weights: FloatArray) -> Doubled:
+        used = np.flatnonzero(weights)
+        features = self._dense_features(used)
+        return total(multiply(doubled(weights[used][:, None]), doubled(features)))
+
+    def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
+        model = self.model
+        parts = [
+            product(doubled(self._dense_features(states)), coef)
+            for states, _ in self._feature_blocks()
+        ]
+        values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        picks = _Picks(self._n_basis)
+        for states in self.state_blocks():
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            block = _row_block(model.transition, pairs)
+            chances = multiply(doubled(block.data), doubled(np.full(1, self.discount)))
+            ahead = total_by_group(multiply(chances, values.at(block.indices)), block.indptr)
+            gained = subtract(ahead, values.at(model.pair_state[pairs]))
+            cost = np.zeros(len(gained.high)) if homogeneous else self.pair_cost[pairs]
+            slack = add(doubled(cost), gained).high
+            level = (1.0 - self.discount) * np.abs(values.high[model.pair_state[pairs]])
+            picks.add(pairs.start, slack, np.abs(cost) + level + unit, np.zeros(len(slack)))
+        return picks.answer().close
+
+    def _dense_features(self, states: IntArray | slice) -> FloatArray:
+        features = self.features(states)
+        return np.asarray(features.toarray() if sparse.issparse(features) else features)
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         return self.model.pair_state[keys], self.model.pair_action[keys]
@@ -393,7 +475,7 @@ class EventRows(BellmanRows):
         self._matrix: FloatArray | None = None
         if len(self._pair_state) * self._n_basis <= _CACHED_ENTRIES:
             self._matrix = np.zeros((len(self._pair_state), self._n_basis))
-        for block in self._state_blocks(_BLOCK_PAIRS):
+        for block in self.state_blocks():
             pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
             rows, cost = self._computed(pairs, want_rows=self._matrix is not None)
             self.pair_cost[pairs] = cost
@@ -421,6 +503,12 @@ class EventRows(BellmanRows):
         if code:
             raise self.model.fault(code, where, action)
         return slack[self._mask[states]], values
+
+    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
+        # Where a state leads is not stored; one step from a state its terms are of the same size.
+        sizes = abs(self.features(states)) @ np.abs(coef)
+        counts = np.diff(self.pair_start[states.start : states.stop + 1])
+        return np.repeat((1.0 + self.discount) * np.asarray(sizes), counts)
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         if self._matrix is not None:
@@ -450,7 +538,7 @@ class EventRows(BellmanRows):
         return wider
 
     def _row_blocks(self) -> Iterator[FloatArray]:
-        for block in self._state_blocks(_BLOCK_PAIRS):
+        for block in self.state_blocks():
             pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
             yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bellweight import checks, files, tolerances
-from bellweight.alp import Audit
 from bellweight.bench import Bench, Cost, Iterate, Point
 from bellweight.checks import FloatArray
 from bellweight.policy import Policy
+from bellweight.solution import Audit
 from bellweight.status import SolverError, Status
 from bellweight.steps import Step, Stepper
 

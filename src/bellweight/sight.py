@@ -21,6 +21,7 @@ from bellweight.lockstep import LinearRollout
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.occupancy import default_horizon, exact_occupancy
 from bellweight.policy import Model, Policy
+from bellweight.repair import repaired
 from bellweight.rows import EventRows, TabularRows
 from bellweight.simulate import EventRollout
 from bellweight.streams import stream_keys
@@ -83,12 +84,11 @@ class Sight:
         model, policy = self.model, self.policy.on(self.model)
         if isinstance(model, TabularModel):
             # Greedy policies are tables here; a state is its place in the list.
-            return np.array([policy.action(int(state)) for state in states.ravel()])
+            return policy.actions(states.ravel().astype(np.int64))
         if isinstance(model, LinearModel):
             chooser = policy.chooser(model).worker()
             return chooser(np.ascontiguousarray(states), np.zeros(len(states), np.uint64), 0)[0]
-        rng = np.random.default_rng(0)
-        return np.array([policy.action(state.astype(np.int64), rng) for state in states])
+        return policy.actions(states.astype(np.int64), np.random.default_rng(0))
 
     def labels(self) -> tuple[str, ...]:
         """Return the names of all actions of a tabular or event model."""
@@ -96,28 +96,36 @@ class Sight:
         return tuple(self.model.label(action) for action in range(self.model.n_actions))
 
 
-def sight(model: Model, basis: Basis, coef: FloatArray, policy: Policy, seed: int = 0) -> Sight:
+def sight(
+    model: Model,
+    basis: Basis,
+    coef: FloatArray,
+    moments: FloatArray,
+    policy: Policy,
+    seed: int = 0,
+) -> Sight:
     """Look at a greedy policy: where it is, and what the coefficients say there."""
     if isinstance(model, TabularModel):
-        return _tabular(model, basis, coef, policy)
+        return _tabular(model, basis, coef, moments, policy)
     if isinstance(model, LinearModel):
         return _linear(model, basis, coef, policy, seed)
     return _events(model, basis, coef, policy, seed)
 
 
-def _tabular(model: TabularModel, basis: Basis, coef: FloatArray, policy: Policy) -> Sight:
+def _tabular(
+    model: TabularModel, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy
+) -> Sight:
     rows = TabularRows(model, basis)
-    value = rows.values(coef)
-    # Shifted down where rows are violated, so that values are what they are shown as: bounds.
-    repaired = residuals(model, value)
+    # Repaired where rows are violated, so that values are what they are shown as: bounds.
+    value = rows.values(repaired(rows, coef, moments).coef)
     occupancy = exact_occupancy(model, policy).weights
     assert occupancy is not None
     return Sight(
         model=model,
         states=model.states,
         share=occupancy,
-        value=repaired.values,
-        residual=np.minimum.reduceat(repaired.pairs, model.pair_start[:-1]),
+        value=value,
+        residual=np.minimum.reduceat(residuals(model, value), model.pair_start[:-1]),
         cost_to_go=policy_value(model, policy),
         policy=policy,
         values_at=_values(rows.basis, coef),

@@ -12,12 +12,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
 from itertools import zip_longest
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from bellweight import checks, files
+from bellweight import checks, files, identity
 from bellweight.basis import Basis
 from bellweight.bench import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
 from bellweight.checks import FloatArray
@@ -27,13 +28,15 @@ from bellweight.occupancy import Simulation
 from bellweight.plan import Order, Plan
 from bellweight.policy import Model
 from bellweight.pricing import LinearRows, PricedRows
+from bellweight.repair import Repaired, repaired
 from bellweight.result import Phase, Result
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.status import ArgumentError, BellweightWarning, ModelError, Status
 
-__all__ = ["Phase", "Result", "Rows", "bench_of", "result_of", "solve", "watch_of"]
+__all__ = ["Phase", "Result", "Rows", "basis_of", "bench_of", "result_of", "solve", "watch_of"]
 
+_MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
 Found = TypeVar("Found")
@@ -210,22 +213,26 @@ def _earlier(
         raise ArgumentError(f"resume is {resume!r}, expected a Result or the path of a saved one")
     earlier = resume if isinstance(resume, Result) else Result.load(resume, model=model)
     if earlier.model_digest != model.digest:
-        raise ArgumentError("resume is the result of another model: pass the model it came from")
+        doubt = identity.doubt(earlier.model_digest, model.digest)
+        raise ArgumentError(
+            f"resume is the result of another model{doubt}: pass the model it came from"
+        )
     if earlier.names != bench.rows.names:
         raise ArgumentError(
             f"resume has {len(earlier.names)} basis functions, the basis {len(bench.rows.names)}; "
             f"{_first_difference(earlier.names, bench.rows.names)}: use the same basis"
         )
-    known = not isinstance(earlier.method, files.Unstored)
-    if known and type(earlier.method).__name__ != type(method).__name__:
+    basis = basis_of(bench)
+    if not identity.same(earlier.basis, basis):
         raise ArgumentError(
-            f"resume is a result of {type(earlier.method).__name__}, the method is "
-            f"{type(method).__name__}: use the same method, or start=Fixed(result.weights)"
+            f"resume was solved with another basis, though its functions have the same names"
+            f"{_doubt(earlier.basis, basis)}: use the same basis"
         )
-    if known and repr(earlier.method) != repr(method):
+    if not identity.same(earlier.method, method):
         raise ArgumentError(
-            f"resume is a result of {earlier.method!r}, the method is {method!r}: use the same "
-            "settings, or start=Fixed(result.weights)"
+            f"resume is a result of {_difference(earlier.method, method)}"
+            f"{_doubt(earlier.method, method)}: use the same method and settings, or "
+            "start=Fixed(result.weights)"
         )
     if earlier.regularisation != bench.regularisation:
         raise ArgumentError(
@@ -234,6 +241,38 @@ def _earlier(
     if isinstance(bench, SimulatedBench) and earlier.seed != bench.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
+
+
+def _difference(earlier: Any, method: Method) -> str:
+    """Return how two methods, not the same, differ."""
+    kind = type(method).__name__
+    if isinstance(earlier, files.Unstored):
+        return f"{earlier.text}, the method is {method!r}"
+    if type(earlier) is not type(method):
+        return f"{type(earlier).__name__}, the method is {kind}"
+    names = [f.name for f in fields(method) if f.compare]
+    name = next(n for n in names if not identity.same(getattr(earlier, n), getattr(method, n)))
+    before, now = repr(getattr(earlier, name)), repr(getattr(method, name))
+    shown = f"{before}, the method has {now}" if before != now else f"{before} of other values"
+    return f"{kind} with {name}={shown}"
+
+
+def _doubt(earlier: Any, given: Any) -> str:
+    """Return why functions in settings may not have been recognised."""
+    unstored = _unstored(earlier)
+    if unstored is None:
+        return ""
+    return identity.doubt(unstored.digest, identity.digest(given))
+
+
+def _unstored(value: Any) -> files.Unstored | None:
+    """Return the first thing in some settings that a file could not hold, if there is one."""
+    if isinstance(value, files.Unstored):
+        return value
+    parts: list[Any] = list(value) if isinstance(value, tuple) else []
+    if is_dataclass(value):
+        parts = [getattr(value, f.name) for f in fields(value) if f.compare]
+    return next((found for part in parts if (found := _unstored(part)) is not None), None)
 
 
 def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
@@ -255,11 +294,12 @@ def result_of(
     iterate, model = outcome.iterate, bench.model
     coef = iterate.solution.coef
     tabular = model if isinstance(model, TabularModel) else None
+    bound = _proven(bench, iterate)
     return Result(
         status=outcome.status,
         method=method,
         mode=method.mode if isinstance(method, Method) else "practical",
-        basis=_basis(bench),
+        basis=basis_of(bench),
         names=bench.rows.names,
         coef=_frozen(coef),
         moments=_frozen(iterate.moments),
@@ -268,13 +308,13 @@ def result_of(
         dual=None if tabular is None else _frozen(iterate.dual.over_pairs(tabular)),
         policy=iterate.greedy,
         objective=iterate.solution.objective,
-        lower_bound=_lower_bound(bench, iterate),
+        lower_bound=None if bound is None else bound.value,
         cost=None if tabular is None else bench.cost(iterate.greedy).mean,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
         phases=tuple(_phase(bench, *phase) for phase in _paired(outcome)),
-        warnings=_notes(bench, iterate),
+        warnings=_notes(bench, iterate, bound),
         stop=stop,
         seed=seed,
         seconds=seconds,
@@ -291,16 +331,16 @@ def _average(bench: Bench, outcome: Outcome) -> Phase | None:
     return None if cost is None else _phase(bench, outcome.iterate, cost)
 
 
-def _lower_bound(bench: Bench, iterate: Iterate) -> float | None:
-    """Return the approximate initial value, shifted down until every row holds."""
-    model, rows, solution = bench.model, bench.rows, iterate.solution
-    if not isinstance(model, TabularModel) or not isinstance(rows, TabularRows):
+def _proven(bench: Bench, iterate: Iterate) -> Repaired | None:
+    """Return coefficients at which all rows are proven to hold, where all rows are known."""
+    rows = bench.rows
+    if not isinstance(rows, TabularRows):
         return None
-    shift = solution.audit.violation / (1.0 - model.discount)
-    return float(rows.moments(model.initial) @ solution.coef) - shift
+    return repaired(rows, iterate.solution.coef, iterate.moments)
 
 
-def _basis(bench: Bench) -> Basis:
+def basis_of(bench: Bench) -> Basis:
+    """Return the basis of a bench, fitted to its states."""
     rows = bench.rows
     assert isinstance(rows, TabularRows | EventRows | LinearRows)
     return rows.basis
@@ -336,8 +376,14 @@ def _phase(bench: Bench, phase: Iterate, cost: Cost) -> Phase:
     )
 
 
-def _notes(bench: Bench, iterate: Iterate) -> tuple[str, ...]:
+def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
     notes = []
+    if bound is not None and bound.loss > _MUCH * abs(bound.value) and bench.regularisation == 0.0:
+        notes.append(
+            f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
+            "what it takes to make every row hold in spite of rounding; use a lower degree or "
+            "fewer functions that look alike for a bound that keeps more"
+        )
     dropped = bench.program().dropped
     if dropped:
         shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")

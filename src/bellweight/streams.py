@@ -13,7 +13,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from bellweight import checks
+from bellweight import cache, checks
+
+cache.guard_numba()  # before the first function is compiled or found compiled
 
 Keys = npt.NDArray[np.uint64]
 

@@ -1,30 +1,59 @@
-"""Checking a certificate: computed again from the model by other, simpler means.
+"""Checking a certificate: what it states must follow from what is computed here.
 
-Nothing here uses the row sources, the solvers or the occupancy code. Values come from exponents and
-coefficients, costs and occupancies from plain iteration of their defining equations, the softmax
-from its formula state by state. A certificate passes when every term it claims is found again.
+Every number is computed again from the model, and a claim is compared with what was found, never
+with another claim. A certificate passes only if its statement follows: the optimum is at least
+`value`, the policy costs at most `cost` and loses at most `bound`, within `TOLERANCE` of the cost
+that was found. Other claims must be found again too; what is not checked is said.
+
+What is independent of the code that made the certificate:
+
+- Tabular models: everything. `enclosure.py` evaluates the described values, rows and policies with
+  an error bound on its own arithmetic and uses no row source, linear program or occupancy code.
+- Linear models: the largest violation, where multipliers prove it (`weak_duality.py`); they may
+  come from anywhere. Shared with `certify` are the box of reachable states (`reach.py`), the
+  simulator and its policies, and the pricing solver where no multipliers are recorded. The streams
+  are the certificate's own. The outcome names each of them.
+- Unproven certificates state that nothing is proven; only that is checked.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from bellweight import identity, tolerances
 from bellweight.basis import Affine
-from bellweight.certificate import Certificate
-from bellweight.checks import FloatArray, IntArray
+from bellweight.certificate import (
+    ENDLESS,
+    HORIZON,
+    OTHER_POLICY,
+    PRICING,
+    SAMPLED,
+    SIMULATED,
+    TOLERANCE,
+    Certificate,
+)
+from bellweight.certificate_fields import checksum, fault, read_fields
+from bellweight.certificate_record import Record
+from bellweight.checks import FloatArray
+from bellweight.enclosure import course, described_values, feasible, gamma, policy_cost
 from bellweight.evaluate import evaluate
-from bellweight.models import LinearModel, TabularModel
-from bellweight.policy import Greedy, Model
+from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
 from bellweight.pricing import PricedRows
 from bellweight.reach import reachable_box
 from bellweight.simulate import one_sided
-from bellweight.status import BellweightError, FileError
+from bellweight.status import ArgumentError, BellweightError, FileError
+from bellweight.weak_duality import least_slack
 
-_SWEEPS = 200_000
+_FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at more closely
+_MOST_STEPS = 10**10  # simulated steps that a certificate may ask for
+_COROLLARY = ("greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement")
+_WORDS = "only the checksum covers record.names, record.method and model_name, which prove nothing"
 
 
 @dataclass(frozen=True)
@@ -39,9 +68,13 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of `verify`: every check, and whether all of them passed."""
+    """The outcome of `verify`: every check, whether all passed, and what else there is to know.
+
+    `notes` say what was proven here, what was not checked, and what is not independent.
+    """
 
     checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -53,191 +86,384 @@ class Verification:
         for check in self.checks:
             word = "ok  " if check.passed else "FAIL"
             lines.append(f"{word}  {check.term}: claimed {check.claimed}, found {check.found}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"note  {note}" for note in self.notes)])
 
 
 def verify(certificate: Certificate | str | os.PathLike[str], model: Model) -> Verification:
     """Compute a certificate again from the model and compare term by term."""
-    if not isinstance(certificate, Certificate):
-        certificate = Certificate.load(certificate)
-    same = Check(
-        "model", certificate.model_digest[:12], model.digest[:12],
-        certificate.model_digest == model.digest,
-    )  # fmt: skip
-    if not same.passed:
-        return Verification((same,))
+    if not isinstance(model, TabularModel | EventModel | LinearModel):
+        raise ArgumentError(f"model is {type(model).__name__}, expected a model of bellweight")
+    if isinstance(certificate, Certificate):
+        fields = certificate.content
+    elif isinstance(certificate, str | os.PathLike):
+        fields = read_fields(certificate)
+    else:
+        kind = type(certificate).__name__
+        raise ArgumentError(f"certificate is {kind}, expected a Certificate or its file")
+    wrong = fault(fields)
+    if wrong:
+        return Verification((Check("fields", "complete", wrong, passed=False),))
+    certificate = Certificate(**fields)
+    known = [
+        _digests("model", certificate.model_digest, model.digest),
+        _digests("checksum", certificate.checksum, checksum(fields)),
+    ]
+    if not known[0].passed:
+        doubt = identity.doubt(certificate.model_digest, model.digest)
+        return Verification((replace(known[0], found=f"{known[0].found}{doubt}"),))
+    known.append(_same("tolerance", certificate.tolerance, TOLERANCE))
     try:
-        if isinstance(model, TabularModel):
-            found = _tabular(certificate, model)
-        elif isinstance(model, LinearModel):
-            found = _linear(certificate, model)
-        else:
-            found = {"bound": None}
-    except (KeyError, TypeError, ValueError, IndexError, BellweightError) as problem:
-        text = f"{type(problem).__name__}: {problem}"
-        return Verification((same, Check("record", "complete", text, passed=False)))
-    terms = tuple(_compared(certificate, term, value) for term, value in found.items())
-    return Verification((same, *terms))
+        with np.errstate(all="ignore"):
+            checks, notes = _found(certificate, model)
+    except (BellweightError, ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as e:
+        text = f"{type(e).__name__}: {e}"
+        return Verification((*known, Check("record", "complete", text, passed=False)))
+    return Verification((*known, *checks), tuple(notes))
 
 
-def _compared(certificate: Certificate, term: str, found: Any) -> Check:
-    claimed = getattr(certificate, term)
-    if claimed is None or found is None or isinstance(found, str):
-        return Check(term, claimed, found, claimed == found)
-    scale = max(1.0, abs(certificate.cost), abs(certificate.value))
-    if term == "greedy_bound":
-        scale = max(scale, abs(float(found)))
-    if term in ("mismatch", "disagreement"):
-        scale = 1.0
-    close = abs(float(claimed) - float(found)) <= 1e-7 * scale
-    return Check(term, claimed, float(found), bool(np.isfinite(found) and close))
+def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[str]]:
+    if isinstance(model, TabularModel):
+        return _tabular(certificate, model)
+    if certificate.kind == "unproven":
+        return _unproven(certificate, model)
+    if isinstance(model, LinearModel):
+        return _linear(certificate, model)
+    return [_same("kind", certificate.kind, "unproven")], []
 
 
-def _tabular(certificate: Certificate, model: TabularModel) -> dict[str, Any]:
-    record = certificate.record
-    coef = np.array(record["coef"], dtype=np.float64)
-    values = _values(model, record["basis"], coef)
-    slack = model.cost + model.discount * (model.transition @ values) - values[model.pair_state]
-    violation = max(0.0, -float(slack.min()))
-    values = values - violation / (1.0 - model.discount)
-    slack = slack + violation
-    policy = _chances(model, record["policy"])
-    cost = float(model.initial @ _policy_values(model, policy))
-    value = float(model.initial @ values)
-    loss = _per_state(model, policy * slack)
-    left = 1.0 - model.discount
-    found: dict[str, Any] = {
-        "kind": "exact",
-        "violation": violation,
-        "value": value,
-        "cost": cost,
-        "bound": float(_occupancy(model, policy) @ loss) / left,
-    }
-    if "weights" not in record:
-        return {**found, "greedy_bound": None}
-    weights = np.array(record["weights"], dtype=np.float64)
-    moments = _moments(model, record["basis"], weights, len(coef))
-    stated = np.array(record["moments"], dtype=np.float64)
-    if not np.allclose(moments, stated, rtol=1e-7, atol=1e-9 * np.abs(stated).max()):
-        raise FileError("the moments are not those of the weights")
-    generated = _chances(model, record["generated"])
-    occupancy = _occupancy(model, generated)
+def _same(term: str, claimed: Any, found: Any) -> Check:
+    return Check(term, claimed, found, claimed == found)
+
+
+def _digests(term: str, claimed: str, found: str) -> Check:
+    return Check(term, claimed[:12], found[:12], claimed == found)
+
+
+def _near(term: str, claimed: Any, found: float, allowed: float) -> Check:
+    """Compare a claim with what was found; what is allowed comes from what was found."""
+    close = claimed is not None and abs(claimed - found) <= allowed
+    return Check(term, claimed, found, bool(close and np.isfinite(found) and np.isfinite(allowed)))
+
+
+def _without(certificate: Certificate, *terms: str) -> list[Check]:
+    """Check that terms which are not there claim nothing."""
+    return [_same(term, getattr(certificate, term), None) for term in terms]
+
+
+def _reason(certificate: Certificate, known: bool) -> Check:
+    return Check("reason", certificate.reason, "known" if known else "unknown here", known)
+
+
+def _statement(
+    certificate: Certificate, value: float, cost: float, error: float, unit: float
+) -> list[Check]:
+    """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`."""
+    allowed = TOLERANCE * max(unit, abs(value))
+    return [
+        _near("value", certificate.value, value, allowed),
+        _near("cost", certificate.cost, cost + error, TOLERANCE * unit),
+        _near("bound", certificate.bound, cost + error - value, allowed),
+    ]
+
+
+def _proven(value: float, cost: float, confidence: float | None = None) -> str:
+    sure = "" if confidence is None else f", with {100.0 * confidence:g} % confidence"
+    return (
+        f"proven here: the optimum lies between {value:.10g} and {cost:.10g}, so the policy loses "
+        f"at most {cost - value:.6g}{sure}"
+    )
+
+
+def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check], list[str]]:
+    record = Record(certificate.record)
+    coef = record.numbers("coef")
+    record.texts("names", len(coef))
+    record.text("method")
+    chances = _chances(model, record.part("policy"))
+    followed = course(model, chances)
+    cost, error, unit = policy_cost(model, followed)
+    values = described_values(model, record.part("basis"), coef)
+    plain = abs(float(model.initial @ values.plain))
+    found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
+    checks = [
+        _same("kind", certificate.kind, "exact"),
+        *_without(certificate, "confidence", "episodes", "horizon"),
+        _same("seed", certificate.seed, 0),
+        _same("evidence", certificate.evidence, {}),
+        *_statement(certificate, found.value, cost, error, unit),
+        *_repair(certificate, model, record, found.value, unit),
+    ]
+    notes = [_proven(found.value, cost + error), _WORDS]
+    loss = _per_state(model, chances * found.residual)
+    rounding = _per_state(model, chances * found.error)
+    if "weights" in record:
+        checks.append(_same("reason", certificate.reason, ""))
+        checks += _corollary(certificate, model, record, chances, loss, rounding)
+        checks.append(_follows(certificate, cost + error - found.value, unit))
+        return checks, notes
+    checks.append(_reason(certificate, certificate.reason in ("", OTHER_POLICY)))
+    checks += _without(certificate, *_COROLLARY)
+    record.numbers("moments", len(coef))
+    return checks, [*notes, "record.moments have no weights to be compared with"]
+
+
+def _repair(
+    certificate: Certificate, model: TabularModel, record: Record, value: float, unit: float
+) -> list[Check]:
+    """Compare what is said of the program's own coefficients, before the repair."""
+    solved = record.numbers("solved", len(record.numbers("coef")))
+    values = described_values(model, record.part("basis"), solved)
+    before = feasible(model, values, np.inf)
+    plain = float(model.initial @ values.plain)
+    size = float(model.initial @ values.size)
+    error = gamma(model.n_states + values.n_terms + 16) * size
+    allowed = TOLERANCE * max(unit, abs(value)) + error
+    largest = TOLERANCE * before.violation + 2.0 * float(before.error.max())
+    return [
+        _near("violation", certificate.violation, before.violation, largest),
+        _near("repair", certificate.repair, plain - value, allowed),
+    ]
+
+
+def _corollary(
+    certificate: Certificate,
+    model: TabularModel,
+    record: Record,
+    chances: FloatArray,
+    loss: FloatArray,
+    rounding: FloatArray,
+) -> list[Check]:
+    """Compare the terms of the corollary, and how the claimed bound is made of them."""
+    weights = record.numbers("weights", model.n_states)
+    if weights.min() < 0.0 or abs(weights.sum() - 1.0) > tolerances.PROBABILITY:
+        raise FileError("the weights are not a distribution over the states")
+    _check_moments(model, record, weights)
+    generated = _chances(model, record.part("generated"))
+    followed = course(model, generated)
+    occupancy = followed.occupancy
     mismatch = float(np.abs(occupancy - weights).sum())
-    agreement = _per_state(model, policy * generated)
+    agreement = _per_state(model, chances * generated)
     disagreement = float(occupancy @ (1.0 - agreement))
     weighted, largest = float(weights @ loss), float(loss.max())
-    bracket = mismatch + 2.0 * model.discount * disagreement / left
-    return {
-        **found,
-        "weighted_residual": weighted,
-        "residual_sup": largest,
-        "mismatch": mismatch,
-        "disagreement": disagreement,
-        "greedy_bound": (weighted + largest * bracket) / left,
-    }
+    # An occupancy has mass one: that is the scale of the two terms that are made of it.
+    return [
+        _near(
+            "weighted_residual", certificate.weighted_residual, weighted,
+            TOLERANCE * abs(weighted) + 2.0 * float(weights @ rounding),
+        ),
+        _near(
+            "residual_sup", certificate.residual_sup, largest,
+            TOLERANCE * abs(largest) + 2.0 * float(rounding[np.argmax(loss)]),
+        ),
+        _near("mismatch", certificate.mismatch, mismatch, TOLERANCE),
+        _near("disagreement", certificate.disagreement, disagreement, TOLERANCE),
+        _composed(certificate, model.discount),
+    ]  # fmt: skip
 
 
-def _values(model: TabularModel, basis: dict[str, Any], coef: FloatArray) -> FloatArray:
-    if basis["kind"] == "groups":
-        return np.asarray(coef[np.array(basis["groups"])])
-    if basis["kind"] == "features":
-        return np.asarray(np.array(basis["features"]) @ coef)
-    values = np.zeros(model.n_states)
-    for exponents, factor in zip(basis["exponents"], coef, strict=True):
-        values += factor * np.prod(model.states ** np.array(exponents), axis=1)
-    return values
+def _composed(certificate: Certificate, discount: float) -> Check:
+    """Compare the corollary's bound with the sum of its terms, each of which is checked alone."""
+    terms = [
+        certificate.weighted_residual,
+        certificate.residual_sup,
+        certificate.mismatch,
+        certificate.disagreement,
+    ]
+    if any(term is None for term in terms):
+        return Check("greedy_bound", certificate.greedy_bound, "terms are missing", passed=False)
+    weighted, largest, mismatch, disagreement = (float(term or 0.0) for term in terms)
+    left = 1.0 - discount
+    total = (weighted + largest * (mismatch + 2.0 * discount * disagreement / left)) / left
+    return _near("greedy_bound", certificate.greedy_bound, total, 1e-12 * abs(total))
 
 
-def _moments(
-    model: TabularModel, basis: dict[str, Any], weights: FloatArray, n_basis: int
-) -> FloatArray:
-    return np.array([weights @ _values(model, basis, unit) for unit in np.eye(n_basis)])
+def _follows(certificate: Certificate, bound: float, unit: float) -> Check:
+    """Check that the loss is at most the corollary's bound, by the theorem's bound found here."""
+    claimed = certificate.greedy_bound
+    implied = claimed is not None and claimed >= bound - TOLERANCE * max(unit, abs(bound))
+    return Check("loss at most", claimed, f"at most {bound:.6g}", bool(implied))
 
 
-def _chances(model: TabularModel, policy: dict[str, Any]) -> FloatArray:
+def _check_moments(model: TabularModel, record: Record, weights: FloatArray) -> None:
+    coef = record.numbers("coef")
+    stated = record.numbers("moments", len(coef))
+    for k, unit in enumerate(np.eye(len(coef))):
+        values = described_values(model, record.part("basis"), unit)
+        moment, size = float(weights @ values.plain), float(weights @ values.size)
+        if not abs(moment - stated[k]) <= 1e-7 * size:
+            raise FileError(
+                f"record.moments[{k}] is {stated[k]:.6g}, but the weights have {moment:.6g}"
+            )
+
+
+def _chances(model: TabularModel, policy: Record) -> FloatArray:
     """Return the probability of each pair's action, checked to be a distribution."""
-    kind = policy["kind"]
+    kind = policy.text("kind")
+    counts = np.diff(model.pair_start)
     if kind == "uniform":
-        counts = np.diff(model.pair_start)
         return np.repeat(1.0 / counts, counts)
     if kind == "actions":
-        actions = np.array(policy["actions"])
+        actions = policy.whole("actions", model.n_states, model.n_actions)
         chances = (model.pair_action == actions[model.pair_state]).astype(np.float64)
     elif kind == "probabilities":
-        chances = np.array(policy["chances"], dtype=np.float64)
-    else:
+        chances = policy.numbers("chances", model.n_pairs)
+    elif kind == "softmax":
         chances = _softmax(model, policy)
-    if chances.min() < 0.0 or np.abs(_per_state(model, chances) - 1.0).max() > 1e-8:
+    else:
+        raise policy.unknown()
+    totals = _per_state(model, chances)
+    if not (chances.min() >= 0.0 and np.abs(totals - 1.0).max() <= tolerances.PROBABILITY):
         raise FileError("the policy is not a distribution over admissible actions in every state")
-    return chances
+    # What is missing from one would count as a cost of zero.
+    return chances / totals[model.pair_state]
 
 
-def _softmax(model: TabularModel, policy: dict[str, Any]) -> FloatArray:
-    chances = _chances(model, policy["target"]).copy()
+def _softmax(model: TabularModel, policy: Record) -> FloatArray:
+    chances = _chances(model, policy.part("target")).copy()
+    values = policy.numbers("values")
+    states = policy.whole("states", len(values), model.n_states)
+    actions = policy.whole("actions", len(values), model.n_actions)
+    temperature, extra = policy.number("temperature"), policy.number("smoothing_mass", least=0.0)
+    if temperature <= 0.0 or (values < 0.0).any():
+        raise FileError("the softmax has a temperature of zero or below, or a negative dual")
     dual: dict[int, dict[int, float]] = {}
-    for x, a, value in zip(policy["states"], policy["actions"], policy["values"], strict=True):
+    for x, a, value in zip(states.tolist(), actions.tolist(), values.tolist(), strict=True):
         dual.setdefault(x, {})[a] = value
     for x, by_action in dual.items():
         pairs = slice(model.pair_start[x], model.pair_start[x + 1])
         part = np.array([by_action.get(int(a), 0.0) for a in model.pair_action[pairs]])
-        share = part.sum() / (part.sum() + policy["smoothing_mass"])
-        weight = np.exp((part - part.max()) / policy["temperature"])
+        share = part.sum() / (part.sum() + extra)
+        weight = np.exp((part - part.max()) / temperature)
         chances[pairs] = share * weight / weight.sum() + (1.0 - share) * chances[pairs]
     return chances
-
-
-def _policy_values(model: TabularModel, policy: FloatArray) -> FloatArray:
-    """Iterate J = g + discount P J until it stands still."""
-    values = np.zeros(model.n_states)
-    for _ in range(_SWEEPS):
-        following = _per_state(
-            model, policy * (model.cost + model.discount * (model.transition @ values))
-        )
-        step = np.abs(following - values).max()
-        values = following
-        if step <= 1e-15 * max(1.0, np.abs(values).max()):
-            break
-    return values
-
-
-def _occupancy(model: TabularModel, policy: FloatArray) -> FloatArray:
-    """Iterate mu = (1 - discount) initial + discount P' mu until it stands still."""
-    used = np.flatnonzero(policy)
-    flows = model.transition[used].T.tocsr()
-    source: IntArray = model.pair_state[used]
-    occupancy = np.array(model.initial)
-    for _ in range(_SWEEPS):
-        following = (1.0 - model.discount) * model.initial + model.discount * (
-            flows @ (policy[used] * occupancy[source])
-        )
-        step = np.abs(following - occupancy).sum()
-        occupancy = following
-        if step <= 1e-15:
-            break
-    return occupancy
 
 
 def _per_state(model: TabularModel, values: FloatArray) -> FloatArray:
     return np.bincount(model.pair_state, weights=values, minlength=model.n_states).astype(float)
 
 
-def _linear(certificate: Certificate, model: LinearModel) -> dict[str, Any]:
-    """Price with the general solver and simulate again on the certificate's own streams."""
-    if certificate.kind != "estimated":
-        return {"bound": None}
-    coef = np.array(certificate.record["coef"], dtype=np.float64)
-    lower, upper = reachable_box(model)
-    rows = PricedRows(lower=lower, upper=upper, kernel=False).on(model, Affine())
-    violation = rows.largest_violation(coef)[0]
-    value = float(coef[0] + model.initial_mean @ coef[1:]) - violation / (1.0 - model.discount)
-    if certificate.record["policy"]["kind"] != "greedy":
-        raise FileError("the policy is not described, so its cost cannot be simulated again")
-    policy = Greedy(basis=Affine(), coef=coef, model=model)
-    again = evaluate(
-        model, policy, certificate.episodes, horizon=certificate.horizon, seed=certificate.seed
+def _linear(certificate: Certificate, model: LinearModel) -> tuple[list[Check], list[str]]:
+    """Add up what the multipliers prove, and simulate again on the certificate's own streams."""
+    record = Record(certificate.record)
+    coef = record.numbers("coef", model.dimension + 1)
+    solved = record.numbers("solved", model.dimension + 1)
+    record.texts("names", len(coef))
+    record.text("method")
+    record.numbers("moments", len(coef))
+    violation, note = _largest_violation(model, record, coef)
+    initial, before = (float(r[0] + model.initial_mean @ r[1:]) for r in (coef, solved))
+    size = abs(coef[0]) + float(np.abs(model.initial_mean) @ np.abs(coef[1:]))
+    value = initial - violation / (1.0 - model.discount) - gamma(len(coef) + 16) * size
+    cost = _simulated_cost(certificate, model, record)
+    unit = abs(cost)
+    scale = TOLERANCE * max(unit, abs(value))
+    checks = [
+        _same("kind", certificate.kind, "estimated"),
+        _same("reason", certificate.reason, SIMULATED),
+        _same("evidence", certificate.evidence, {}),
+        *_without(certificate, *_COROLLARY),
+        *_statement(certificate, value, cost, 0.0, unit),
+        _near("violation", certificate.violation, violation, scale * (1.0 - model.discount)),
+        _near("repair", certificate.repair, before - value, scale),
+    ]
+    notes = [
+        _proven(value, cost, certificate.confidence),
+        note,
+        "not independent: the box of reachable states, the simulator and its policies are those of "
+        "certify, and the random streams are the certificate's own",
+        f"{_WORDS}, and record.moments, which the statement does not use",
+    ]
+    return checks, notes
+
+
+def _largest_violation(
+    model: LinearModel, record: Record, coef: FloatArray
+) -> tuple[float, str]:  # fmt: skip
+    box = reachable_box(model)
+    if record.entries.get("multipliers") is not None:
+        multipliers = record.numbers("multipliers", len(model.row_upper))
+        least = least_slack(model, coef, box, multipliers)
+        return max(0.0, -least), "independent: multipliers prove the largest violation"
+    rows = PricedRows(lower=box[0], upper=box[1], kernel=False).on(model, Affine())
+    note = "not independent: the largest violation comes from the solver that certify uses"
+    return rows.largest_violation(coef)[0], note
+
+
+def _simulated_cost(certificate: Certificate, model: LinearModel, record: Record) -> float:
+    """Return the upper confidence limit of the policy's cost over all time."""
+    episodes, horizon = certificate.episodes, certificate.horizon
+    if episodes is None or horizon is None or certificate.confidence is None:
+        raise FileError("episodes, horizon or confidence are missing, so nothing can be simulated")
+    if episodes * horizon > _MOST_STEPS:
+        raise FileError(
+            f"{episodes:,} episodes of {horizon:,} steps are more than {_MOST_STEPS:,} steps, "
+            "which are not simulated again"
+        )
+    policy = _linear_policy(model, record.part("policy"))
+    again = evaluate(model, policy, episodes, horizon=horizon, seed=certificate.seed)
+    if again.tail_bound is None:
+        raise FileError(f"the cost after the horizon is not known: {again.tail_reason}")
+    margin = one_sided(again.half_width, again.episodes, certificate.confidence)
+    return again.mean + margin + again.tail_bound
+
+
+def _linear_policy(model: LinearModel, policy: Record) -> Policy:
+    """Build the very policy that the certificate is about."""
+    kind = policy.text("kind")
+    if kind == "uniform":
+        return Uniform()
+    if kind == "greedy":
+        coef = policy.numbers("coef", model.dimension + 1)
+        ties = None
+        if policy.entries.get("preference") is not None:
+            ties = policy.numbers("preference", model.n_action_variables)
+        return Greedy(basis=Affine(), coef=coef, preference=ties, model=model)
+    if kind != "softmax":
+        raise policy.unknown()
+    values = policy.numbers("values")
+    dual = Support(
+        policy.table("states", len(values), model.dimension),
+        policy.table("actions", len(values), model.n_action_variables),
+        values,
     )
-    confidence = 0.95 if certificate.confidence is None else certificate.confidence
-    margin = one_sided(again.half_width, again.episodes, confidence)
-    cost = again.mean + margin + (again.tail_bound or 0.0)
-    return {"kind": "estimated", "violation": violation, "value": value, "cost": cost,
-            "bound": cost - value}  # fmt: skip
+    temperature, extra = policy.number("temperature"), policy.number("smoothing_mass", least=0.0)
+    if temperature <= 0.0 or (values < 0.0).any():
+        raise FileError("the softmax has a temperature of zero or below, or a negative dual")
+    wrong = model.inadmissible(dual.states, dual.actions)
+    if wrong is not None:
+        raise FileError(f"the softmax takes an action that is not admissible: {wrong[1]}")
+    target = _linear_policy(model, policy.part("target"))
+    return DualSoftmax(dual, target, temperature, extra)
+
+
+def _unproven(
+    certificate: Certificate, model: EventModel | LinearModel
+) -> tuple[list[Check], list[str]]:
+    """Check that nothing is claimed to be proven, and that the reason is one there can be."""
+    record = Record(certificate.record)
+    coef = record.numbers("coef")
+    record.texts("names", len(coef))
+    record.numbers("moments", len(coef))
+    record.text("method")
+    record.part("policy").text("kind")
+    known = certificate.reason == SAMPLED
+    if isinstance(model, LinearModel):
+        told = certificate.reason
+        known = told == ENDLESS or told.startswith((f"{HORIZON}: ", f"{PRICING}: "))
+    checks = [
+        *_without(certificate, "bound", *_COROLLARY, "violation", "confidence"),
+        _same("repair", certificate.repair, 0.0),
+        _reason(certificate, known),
+        *_complete(certificate, ("episodes", "horizon")),
+    ]
+    notes = [
+        "nothing is proven about the loss, and nothing of that kind is claimed",
+        f"{_WORDS}, and value, cost, evidence, episodes, horizon, seed and record.coef, moments "
+        "and policy: from them nothing follows",
+    ]
+    return checks, notes
+
+
+def _complete(certificate: Certificate, terms: Sequence[str]) -> list[Check]:
+    told = {term: getattr(certificate, term) for term in terms}
+    return [Check(term, value, "needed", value is not None) for term, value in told.items()]

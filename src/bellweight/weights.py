@@ -146,7 +146,7 @@ class DIA(Iterative):
     not extend, so actions that nearby states lend need not be greedy: `certify` tells by how much.
     """
 
-    target: Policy | Method = field(default_factory=Uniform)
+    target: Policy | Method | files.Unstored = field(default_factory=Uniform)
     temperature: float = 0.1
     smoothing_mass: float = 0.1
     lipschitz: float | None = None
@@ -202,7 +202,7 @@ class DIA(Iterative):
         if self.lipschitz is not None:
             checked_lipschitz(self.lipschitz, "lipschitz")
             checks.discount_factor(self.discount)
-        if not isinstance(self.target, Policy | Method):
+        if not isinstance(self.target, Policy | Method | files.Unstored):
             raise ArgumentError(
                 f"target is {self.target!r}, expected a policy such as Uniform(), or a method such "
                 "as Fixed(weights) whose greedy policy is the target"
@@ -229,6 +229,10 @@ class DIA(Iterative):
     def prepare(self, bench: Bench) -> DIA:
         if self.mode == "certified":
             self._check_certified(bench)
+        if isinstance(self.target, files.Unstored):
+            raise ArgumentError(
+                f"the target {self.target.text} was not stored: build DIA(target=...) again"
+            )
         if isinstance(self.target, Policy):
             return self
         return replace(self, target=_finished(bench, self.target, "target").greedy)

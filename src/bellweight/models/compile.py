@@ -2,8 +2,7 @@
 
 Numba keeps compiled code on disk only for functions in files. So the user's functions, with the
 constants they refer to, and the loops of `event_kernels` are written to one file in a cache
-folder, named by the hash of its text; the next process finds file and compiled code there. The
-folder is `BELLWEIGHT_CACHE`, or `bellweight` in the user's cache folder.
+folder, named by the hash of its text; the next process finds file and compiled code there.
 
 A function may leave out the arguments it does not depend on: `cost(state)`, `probability(action,
 event)`, `move(state, event)`.
@@ -14,13 +13,10 @@ from __future__ import annotations
 import ast
 import builtins
 import hashlib
-import importlib.util
 import inspect
 import math
-import os
 import symtable
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -33,9 +29,9 @@ import numba
 import numpy as np
 from numba.core import event
 
-from bellweight import files
+from bellweight.cache import cache_folder, keep
 from bellweight.models import event_kernels
-from bellweight.status import ModelError
+from bellweight.status import BellweightError, ModelError
 
 _MODULES = {"numpy": np, "math": math}
 _WITHOUT_ANSWER = ("move", "initial")
@@ -70,7 +66,10 @@ class Source:
     @property
     def is_cached(self) -> bool:
         """Whether this very text was found fit to be compiled before."""
-        return self.path.exists() and self.path.read_text() == self.text
+        try:
+            return self.path.read_bytes() == self.text.encode()
+        except OSError:
+            return False
 
     def load(self) -> ModuleType:
         """Return the module, compiled now or found compiled."""
@@ -80,19 +79,6 @@ class Source:
 
 
 _loaded: dict[Source, ModuleType] = {}
-
-
-def cache_folder() -> Path:
-    """Return the folder for compiled models, made if need be."""
-    named = os.environ.get("BELLWEIGHT_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(named) if named else Path(base) / "bellweight"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"bellweight-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
 
 
 @dataclass(frozen=True)
@@ -174,11 +160,30 @@ def check_compiles(function: Callable[..., Any], role: str, example: tuple[Any, 
         ) from None
     returned = alone.nopython_signatures[0].return_type
     is_number = isinstance(returned, numba.types.Number | numba.types.Boolean)
-    if role not in _WITHOUT_ANSWER and not is_number:
+    if role in _WITHOUT_ANSWER:
+        if not isinstance(returned, numba.types.NoneType):
+            raise _answering(function, role, str(returned))
+    elif not is_number:
         raise ModelError(
             f"{role} function {function.__name__!r} ({place} {code.co_firstlineno}) returns "
             f"{returned}, expected a number in every case"
         )
+
+
+def check_in_place(function: Callable[..., Any], role: str, given: Mapping[str, Any]) -> None:
+    """Call a function that should write into `state`, and complain if it returns something."""
+    answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
+    if answer is not None:
+        raise _answering(function, role, f"{answer!r}")
+
+
+def _answering(function: Callable[..., Any], role: str, answer: str) -> ModelError:
+    code = function.__code__
+    return ModelError(
+        f"{role} function {function.__name__!r} ({Path(code.co_filename).name}, line "
+        f"{code.co_firstlineno}) returns {answer}, expected nothing: it must change `state` in "
+        "place, as in state[0] += 1, because what it returns is not used"
+    )
 
 
 @contextmanager
@@ -186,6 +191,8 @@ def naming(state: Any) -> Iterator[None]:
     """Name the state where a user's function fails inside a loop that keeps `state` up to date."""
     try:
         yield
+    except BellweightError:
+        raise
     except (ArithmeticError, LookupError, ValueError) as problem:
         raise ModelError(
             f"in state {np.asarray(state).tolist()}: a function of the model or the policy fails "
@@ -231,7 +238,10 @@ def _jitted(function: Any) -> Any:
     for name in set(_outer_names(_definition(function, "model"))) & known.keys():
         known[name] = ready(known[name])
     cells = tuple(CellType(ready(cell.cell_contents)) for cell in function.__closure__ or ())
-    copy = FunctionType(function.__code__, known, function.__name__, None, cells or None)
+    copy = FunctionType(
+        function.__code__, known, function.__name__, function.__defaults__, cells or None
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
     return numba.njit(copy)
 
 
@@ -254,7 +264,8 @@ class _Writer:
         self._open.append(function)
         tree = _definition(function, role)
         tree = _Rename(self._references(function, tree, role)).visit(tree)
-        tree.name = f"{role}_{function.__name__}_{_digest(ast.dump(tree))}"
+        tree.name = f"{role}_{function.__name__}"
+        tree.name += f"_{_digest(ast.unparse(ast.fix_missing_locations(tree)))}"
         text = ast.unparse(ast.fix_missing_locations(tree))
         self._open.pop()
         return self._add(tree.name, f"@bounded\n{text}\n")
@@ -364,8 +375,20 @@ def _definition(function: FunctionType, role: str) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise ModelError(f"{role} function {function.__name__!r} is not written with def")
     tree.decorator_list = []
+    if ast.get_docstring(tree) is not None:
+        tree.body = tree.body[1:] or [ast.Pass()]
     plain: ast.FunctionDef = _WithoutAnnotations().visit(tree)
+    # A default is the value that it had when the function was defined.
+    values, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+    plain.args.defaults = [_expression(value, function.__name__) for value in values]
+    plain.args.kw_defaults = [
+        _expression(named[a.arg], a.arg) if a.arg in named else None for a in plain.args.kwonlyargs
+    ]
     return plain
+
+
+def _expression(value: Any, name: str) -> ast.expr:
+    return ast.parse(_literal(value, name), mode="eval").body
 
 
 def _literal(value: Any, name: str) -> str:
@@ -385,16 +408,14 @@ def _literal(value: Any, name: str) -> str:
 
 
 def _from_file(source: Source) -> ModuleType:
+    """Return the module; the file is there for Numba, what runs is the text itself."""
     path = source.path
     if not source.is_cached:
-        files.write_whole(path, lambda stream: _write(stream, source.text))
-    name = f"bellweight_model_{source.key}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+        keep(path, source.text)
+    module = ModuleType(f"bellweight_model_{source.key}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # compiled code on disk refers to it
+    exec(compile(source.text, str(path), "exec"), module.__dict__)
     return module
 
 
@@ -402,7 +423,3 @@ def _from_text(source: Source) -> ModuleType:
     module = ModuleType(f"bellweight_model_{source.key}")
     exec(compile(source.text, "<event model>", "exec"), module.__dict__)
     return module
-
-
-def _write(stream: Any, text: str) -> None:
-    stream.write(text.encode())

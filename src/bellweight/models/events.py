@@ -18,7 +18,6 @@ upper bound happens.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +28,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bellweight import checks
+from bellweight import checks, identity
 from bellweight.checks import FloatArray, IntArray
 from bellweight.models import compile
 from bellweight.models.compile import Source, Written
@@ -138,13 +137,9 @@ class EventModel:
     def digest(self) -> str:
         """A fingerprint of everything that decides an answer: the user's functions and data."""
         sizes = (self.dimension, self.n_actions, self.n_events, self.initial_draws)
-        numbers = f"{sizes}{self.upper.tolist()}{self.discount!r}"
-        data = {
-            role: given.tolist() if isinstance(given, np.ndarray) else given
-            for role, given in self._given().items()
-            if not callable(given)
-        }
-        return hashlib.sha256(f"{self._own.parts}{data}{numbers}".encode()).hexdigest()
+        numbers = (sizes, self.upper, self.discount)
+        data = {role: given for role, given in self._given().items() if not callable(given)}
+        return identity.digest((self._own.parts, data, numbers))
 
     @cached_property
     def _own(self) -> Written:
@@ -440,7 +435,18 @@ class EventModel:
         """Look at the first states for what can be seen at once."""
         states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
         n, action = np.nonzero(self.admissible_mask(states))
-        self.expand(states[n], action)
+        _, chance, _ = self.expand(states[n], action)
+        if callable(self.initial):
+            draws = np.full(self.initial_draws or self.dimension, 0.5)
+            compile.check_in_place(self.initial, "initial", {"state": states[0], "u": draws})
+        if not callable(self.move):
+            return
+        _, first = np.unique(action, return_index=True)
+        for pair, event in zip(*np.nonzero(chance[first] > 0.0), strict=True):
+            state = states[n[first[pair]]].copy()
+            given = {"state": state, "action": int(action[first[pair]]), "event": int(event)}
+            with compile.naming(state.copy()):
+                compile.check_in_place(self.move, "move", given)
 
 
 def _called(functions: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...], str]]:

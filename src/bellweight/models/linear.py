@@ -18,7 +18,6 @@ answers of linear programs over integers, so no state is ever enumerated.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -28,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight import checks, files
+from bellweight import checks, files, identity
 from bellweight.checks import FloatArray, Matrix
 from bellweight.models.enumerate import to_tabular
 from bellweight.models.laws import Independent, Sampled, contradiction
@@ -142,6 +141,7 @@ class LinearModel:
             put(self, f"{kind}_names", _names(getattr(self, f"{kind}_names"), kind, count))
         self._check_whole_numbers()
         self._check_every_row()
+        _ = self.digest
 
     @property
     def dimension(self) -> int:
@@ -155,12 +155,9 @@ class LinearModel:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of the data."""
-        hasher = hashlib.sha256()
-        for field in fields(self):
-            if field.name not in ("name", "kernels"):
-                hasher.update(field.name.encode() + _bytes(getattr(self, field.name)))
-        return hasher.hexdigest()
+        """A fingerprint of the data, and of functions as they are when the model is built."""
+        given = (f.name for f in fields(self) if f.name not in ("name", "kernels"))
+        return identity.digest({name: getattr(self, name) for name in given})
 
     @property
     def initial_mean(self) -> FloatArray:
@@ -464,16 +461,3 @@ def _product(rows: Matrix, vector: FloatArray) -> FloatArray:
     finite = np.where(np.isfinite(vector), vector, 0.0)
     endless = np.asarray(rows @ (~np.isfinite(vector)).astype(float)) > 0.0
     return np.where(endless, np.inf, np.asarray(rows @ finite))
-
-
-def _bytes(value: Any) -> bytes:
-    if sparse.issparse(value):
-        return value.data.tobytes() + value.indices.tobytes() + value.indptr.tobytes()
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if isinstance(value, Independent):
-        return b"".join(law.values.tobytes() + law.chances.tobytes() for law in value.laws)
-    if isinstance(value, Sampled):
-        code = getattr(value.fn, "__code__", None)
-        return np.asarray(value.mean).tobytes() + (b"" if code is None else code.co_code)
-    return repr(value).encode()

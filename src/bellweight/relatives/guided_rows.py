@@ -15,7 +15,7 @@ from bellweight import tolerances
 from bellweight.basis import Basis
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.models import TabularModel
-from bellweight.rows import MOST_CLOSE, NEAR, Separation, TabularRows
+from bellweight.rows import MOST_CLOSE, NEAR, RowSource, Separation, TabularRows
 
 
 class GuidedRows(TabularRows):
@@ -40,6 +40,10 @@ class GuidedRows(TabularRows):
         cost[~pairs] = -self._left * self.floor[states]
         return rows, cost
 
+    # The floor's rows are not those of pairs: what is known of them is what `rows` says.
+    exact_rows = RowSource.exact_rows
+    violated = RowSource.violated
+
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
         found = super().separate(coef, unit, homogeneous=homogeneous)
         floor = np.zeros_like(self.floor) if homogeneous else self.floor
@@ -49,7 +53,7 @@ class GuidedRows(TabularRows):
         size = np.where(size > 0.0, size, 1.0)
         # Where terms cancel, a violation of the size of their rounding error is none.
         share = tolerances.ROUNDING / tolerances.FEASIBILITY
-        size += share * self._left * self._terms(coef)
+        size += share * self._left * self.value_terms(coef)
         lowest = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * (8 + self.n_basis)]
         near = np.flatnonzero(slack <= NEAR * (size + np.abs(values)))
         return Separation(
@@ -70,8 +74,3 @@ class GuidedRows(TabularRows):
 
     def are_pairs(self, keys: IntArray) -> BoolArray:
         return np.asarray(keys < self.n_pairs)
-
-    def _terms(self, coef: FloatArray) -> FloatArray:
-        """Return the size (S,) of the terms that each value is made of."""
-        size = np.abs(coef)
-        return np.concatenate([np.abs(block) @ size for _, block in self._feature_blocks()])

@@ -26,6 +26,7 @@ from bellweight.display.gaps import Between, gap_chart
 from bellweight.models import LinearModel
 from bellweight.plan import Order, Plan
 from bellweight.policy import Greedy
+from bellweight.repair import repaired
 from bellweight.result import Result
 from bellweight.rows import TabularRows
 from bellweight.selection import Method
@@ -161,8 +162,8 @@ def _lower_bound(bench: Bench, members: tuple[Result, ...]) -> float | None:
     rows = bench.rows
     if not isinstance(rows, TabularRows):
         return None
-    left = 1.0 - rows.discount
-    values = [rows.values(member.coef) - member.audit.violation / left for member in members]
+    feasible = [repaired(rows, member.coef, member.moments).coef for member in members]
+    values = [rows.values(coef) for coef in feasible]
     return float(rows.model.initial @ np.max(values, axis=0))
 
 

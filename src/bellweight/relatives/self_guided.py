@@ -27,7 +27,9 @@ from bellweight.models import TabularModel
 from bellweight.plan import Order, Plan
 from bellweight.policy import Greedy
 from bellweight.relatives.guided_rows import GuidedRows
+from bellweight.repair import repaired
 from bellweight.result import Result
+from bellweight.rows import TabularRows
 from bellweight.selection import Method
 from bellweight.solve import bench_of, run_part
 from bellweight.status import ArgumentError
@@ -213,9 +215,9 @@ def _together(waves: list[Fourier]) -> Fourier:
 
 
 def _feasible_values(model: TabularModel, result: Result) -> FloatArray:
-    """Return the values (S,) of a result, shifted down until every row holds."""
-    values = np.asarray(result.basis(model.states) @ result.coef)
-    return values - result.audit.violation / (1.0 - model.discount)
+    """Return the values (S,) of a result, repaired so that every row holds."""
+    rows = TabularRows(model, result.basis)
+    return rows.values(repaired(rows, result.coef, result.moments).coef)
 
 
 def _cost(result: Result) -> float:

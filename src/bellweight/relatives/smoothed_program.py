@@ -21,11 +21,12 @@ import numpy as np
 from scipy import sparse
 
 from bellweight import tolerances
-from bellweight.alp import Audit, DecidedSolution, cost_unit, ray_text
 from bellweight.checks import FloatArray, IntArray
 from bellweight.frame import Frame
 from bellweight.lp import CappedLp, sharpen
 from bellweight.rows import BellmanRows
+from bellweight.simplex import ray_text
+from bellweight.solution import Audit, DecidedSolution, cost_unit
 from bellweight.status import SolverError, Status
 
 _LEAST_SHARE = 1e-12  # of the largest share; the solver takes less for nothing

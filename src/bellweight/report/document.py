@@ -70,9 +70,9 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
 
 def action_counts(result: Result, model: Model | None = None) -> dict[str, int]:
     """Return in how many states the policy takes each action, by label."""
-    if result.policy.actions is None:
+    if result.policy.table is None:
         return {}
-    counts = np.bincount(result.policy.actions)
+    counts = np.bincount(result.policy.table)
     return {_label(model, int(a)): int(counts[a]) for a in np.flatnonzero(counts)}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bellweight import checks, files
+from bellweight import checks, files, identity
 from bellweight.certificate import Certificate, certify
 from bellweight.display.faces import Faces
 from bellweight.evaluate import Comparison, Evaluation, compare, evaluate
@@ -150,5 +150,8 @@ class _Study:
         if self._model is None:
             return result
         if self._model.digest != result.model_digest:
-            raise ArgumentError("the result belongs to another model: pass the model it came from")
+            doubt = identity.doubt(result.model_digest, self._model.digest)
+            raise ArgumentError(
+                f"the result belongs to another model{doubt}: pass the model it came from"
+            )
         return replace(result, policy=replace(result.policy, model=self._model))

@@ -256,13 +256,13 @@ def _gap(model: TabularModel, random: Result, dia: Result, simulated: Comparison
     difference = costs[0] - costs[1]
     rows = AllRows().on(model, random.basis)
     values = rows.values(random.coef)
-    assert random.policy.actions is not None
-    assert dia.policy.actions is not None
+    assert random.policy.table is not None
+    assert dia.policy.table is not None
     return Gap(
         exact=difference,
         relative=difference / costs[0],
         simulated=None if simulated is None else simulated.differences["Random"],
-        same_policy=np.array_equal(random.policy.actions, dia.policy.actions),
+        same_policy=np.array_equal(random.policy.table, dia.policy.table),
         value_change=float(np.abs(rows.values(dia.coef) - values).max() / np.abs(values).max()),
     )
 

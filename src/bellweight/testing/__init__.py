@@ -24,7 +24,7 @@ from bellweight import conditioning
 from bellweight.basis import Basis
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix, first_index
 from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.models.compile import naming
+from bellweight.models.compile import check_in_place, naming
 from bellweight.occupancy import policy_chain
 from bellweight.policy import Model, Policy, Rule, Uniform, checked_probabilities
 from bellweight.pricing import LinearRows, PricedRows
@@ -191,11 +191,20 @@ def _check_events(model: EventModel) -> Report:
         )
     if callable(model.move):
         _check_whole_moves(model, states[number], action, chance)
+    possible = chance > 0.0
+    moves = (successor != states[number][:, None, :]).any(axis=2) & possible
+    if possible.any() and not moves.any():
+        raise ModelError(
+            f"no event changes the state in any of the {len(states):,} states visited, of which "
+            f"{states[0].tolist()} is the first: let move change `state` in place, as in "
+            "state[0] += 1, and give upper bounds that leave room for it"
+        )
+    notes = () if possible.any() else ("no event has a chance in any state visited",)
     checked = (
         f"{len(states):,} states visited by the uniform policy, {len(number):,} pairs",
         "costs are finite, event probabilities are distributions, successors are states",
     )
-    return Report(model.name, checked)
+    return Report(model.name, checked, notes)
 
 
 class _NotWholeError(Exception):
@@ -215,14 +224,13 @@ class _Watched(np.ndarray[Any, np.dtype[np.int64]]):
 def _check_whole_moves(
     model: EventModel, states: IntArray, action: IntArray, chance: FloatArray
 ) -> None:
-    """Check that `move` writes whole numbers: the compiled loops cut off fractions."""
-    names = tuple(inspect.signature(model.move).parameters)
+    """Check that `move` writes, and writes whole numbers: the compiled loops cut off fractions."""
     for pair, event in np.argwhere(chance > 0.0).tolist():
         state, chosen = states[pair], int(action[pair])
         given = {"state": state.copy().view(_Watched), "action": chosen, "event": event}
         try:
             with naming(state):
-                model.move(**{name: given[name] for name in names})
+                check_in_place(model.move, "move", given)
         except _NotWholeError as found:
             raise ModelError(
                 f"in state {state.tolist()}, action {chosen} ({model.label(chosen)}): event "

@@ -1,0 +1,149 @@
+"""Coefficients at which every Bellman row holds, proven with the rounding errors counted.
+
+A computed slack differs from the true one by at most gamma times the size of the row's terms,
+|cost| + |phi(x)|'|coef| + discount E|phi(next)|'|coef|, whatever the order of the sums and on every
+machine (Higham, Accuracy and Stability of Numerical Algorithms, ch. 3). So a row is proven to hold
+when
+
+    slack >= gamma * size.
+
+The optimum of a program does not pass: its tight rows have slack zero, and far rows, whose terms
+are huge, may be violated by a rounding error of those. What is missing is relative to the size, so
+the program is solved once more with costs less 2 gamma size, from the rows that are tight: its
+basis hardly ever changes, and the value falls by what the dual pays for the margin, which is next
+to nothing. Moving the constant down also mends every row, but takes from all states what one far
+state needs; it is used where it costs nothing, and where there is no other way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight import tolerances
+from bellweight.alp import MOST_REFINED
+from bellweight.checks import FloatArray
+from bellweight.doubled import dot, doubled
+from bellweight.frame import coefficient_bounds
+from bellweight.rows import TabularRows
+from bellweight.simplex import VertexSearch
+from bellweight.status import SolverError
+
+_UNIT = 2.0**-53
+_SPARE = 4.0  # so that others who evaluate the rows in their own way find them to hold, too
+_OPERATIONS = 8  # in a slack, besides those of its sums
+_FREE = 1e-9  # share of the value that a constant shift may cost without a better way being sought
+_DOUBLINGS = 60  # of a shift of the constant
+_ATTEMPTS = 3  # at a margin, each four times as wide
+_POOL = 20  # rows for each basis function to begin with
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """Coefficients (K,) that are proven feasible, and what that took.
+
+    `value` is their value under the initial distribution, a lower bound on the optimal cost;
+    `violation` the largest violation of the coefficients before, and `loss` what the repair took
+    from their value.
+    """
+
+    coef: FloatArray
+    value: float
+    violation: float
+    loss: float
+
+
+def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repaired:
+    """Return coefficients close to the optimum `coef` for `moments` that are proven feasible."""
+    before = _value(rows, coef)
+    slack, size = _slacks(rows, coef)
+    found = coef if _holds(rows, slack, size) else _mended(rows, coef, moments, slack, size)
+    value = _value(rows, found)
+    return Repaired(
+        coef=found,
+        value=float(np.nextafter(value, -np.inf)),
+        violation=max(0.0, -float(slack.min())),
+        loss=max(0.0, before - value),
+    )
+
+
+def _mended(
+    rows: TabularRows, coef: FloatArray, moments: FloatArray, slack: FloatArray, size: FloatArray
+) -> FloatArray:
+    """Return the better of two repairs: a shift of the constant, or a margin in the program."""
+    missing = _gamma(rows) * size - slack
+    flat = -rows.constant() / (1.0 - rows.discount)
+    shifted = _moved(rows, coef, flat, float(missing.max()))
+    before = _value(rows, coef)
+    free = _FREE * max(abs(before), np.finfo(float).tiny)
+    if shifted is not None and before - _value(rows, shifted) <= free:
+        return shifted
+    ways = [shifted, _with_margin(rows, coef, moments, slack, size)]
+    found = [way for way in ways if way is not None] or [_below_all_values(rows)]
+    return max(found, key=lambda way: _value(rows, way))
+
+
+def _with_margin(
+    rows: TabularRows, coef: FloatArray, moments: FloatArray, slack: FloatArray, size: FloatArray
+) -> FloatArray | None:
+    """Return the optimum of the program whose rows must hold with a margin, if it is found."""
+    if rows.n_basis > MOST_REFINED:
+        return None
+    relative = slack / np.where(size > 0.0, size, 1.0)
+    nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
+    tight = nearest[relative[nearest] <= tolerances.TIGHT]
+    bounds = coefficient_bounds(rows)
+    columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
+    for attempt in range(_ATTEMPTS):
+        margin = 2.0 * 4.0**attempt * _gamma(rows) * size
+        search = VertexSearch(rows.with_cost(rows.pair_cost - margin), columns, bounds)
+        try:
+            found = search.run(doubled(moments), nearest, tight).coef.high
+        except SolverError:
+            return None
+        if _holds(rows, *_slacks(rows, found)):
+            return found
+    return None
+
+
+def _moved(
+    rows: TabularRows, coef: FloatArray, direction: FloatArray, length: float
+) -> FloatArray | None:
+    """Go from the coefficients along a direction until every row is proven to hold."""
+    for _ in range(_DOUBLINGS):
+        moved = coef + length * direction
+        if _holds(rows, *_slacks(rows, moved)):
+            return np.asarray(moved)
+        length *= 2.0
+    return None
+
+
+def _below_all_values(rows: TabularRows) -> FloatArray:
+    """Return a constant below all values."""
+    least = min(0.0, float(rows.pair_cost.min())) / (1.0 - rows.discount)
+    found = _moved(rows, least * rows.constant(), -rows.constant(), abs(least) * 1e-12 + 1e-300)
+    return least * rows.constant() if found is None else found
+
+
+def _slacks(rows: TabularRows, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the slacks (N,) of all rows, and the size (N,) of the terms they are made of."""
+    slack = np.concatenate([block for _, block in rows.all_slacks(coef)])
+    size = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
+    return slack, np.abs(rows.pair_cost) + size
+
+
+def _holds(rows: TabularRows, slack: FloatArray, size: FloatArray) -> bool:
+    return bool((slack >= _gamma(rows) * size).all())
+
+
+def _gamma(rows: TabularRows) -> float:
+    """Return the bound on the rounding error of a slack, relative to the size of its terms."""
+    longest = int(np.diff(rows.model.transition.indptr).max(initial=1))
+    n = _SPARE * (rows.n_basis + longest + _OPERATIONS) * _UNIT
+    return n / (1.0 - n)
+
+
+def _value(rows: TabularRows, coef: FloatArray) -> float:
+    """Return the value of coefficients under the initial distribution, to the last digit."""
+    return dot(rows.exact_moments(rows.model.initial), doubled(coef))
