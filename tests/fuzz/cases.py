@@ -33,8 +33,7 @@ class Case:
 
     def run(self) -> Findings:
         """Solve and check."""
-        number = self.number if isinstance(self.number, int) else 0
-        return judge(self.model, self.basis, self.method, self.regularisation, number)
+        return judge(self.model, self.basis, self.method, self.regularisation)
 
 
 def case(number: int) -> Case | EventCase | LinearCase:
