@@ -32,5 +32,5 @@ def solved(arguments: list[str], tmp_path: Path, code: int = 0) -> dict[str, Any
     """Run `solve` and return its JSON document."""
     target = tmp_path / "result.json"
     assert run(["solve", *arguments, "--json", str(target)]) == code
-    document: dict[str, Any] = json.loads(target.read_text())
+    document: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
     return document

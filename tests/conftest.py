@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,20 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# What a terminal or a build server tells programs about how to print; tests that are about this
+# set it themselves.
+_OF_THE_TERMINAL = (
+    "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR",
+    "PY_COLORS", "TERM", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+)  # fmt: skip
+
+
+def pytest_configure() -> None:
+    """Start from the same surroundings everywhere, before a module reads them on import."""
+    for name in _OF_THE_TERMINAL:
+        os.environ.pop(name, None)
+
+
 _crashed: list[str] = []
 
 
@@ -35,10 +51,31 @@ def pytest_testnodedown(node: Any, error: Any) -> None:
         _crashed.append(str(node.gateway.id))
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests want to be seen also where they pass."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    for report in reports:
+        for name, text in getattr(report, "user_properties", ()):
+            if name == "told" and report.when == "call":
+                terminalreporter.write_line(text)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Fail a run whose workers died, whatever was counted."""
     if _crashed and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works as in the foreground of a shell, here and in processes that are started here.
+
+    In the background SIGINT is ignored, and children inherit that; a signal that has a handler
+    here has its default there.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -138,9 +138,13 @@ def test_a_module_imports_only_modules_above_it(path: Path) -> None:
 
 def test_the_rule_notices_every_form_of_import(tmp_path: Path) -> None:
     first, second = tmp_path / "chain.py", tmp_path / "rows.py"
-    first.write_text("def f():\n    from bellweight.solve import solve\n    return solve\n")
+    first.write_text(
+        "def f():\n    from bellweight.solve import solve\n    return solve\n", encoding="utf-8"
+    )
     assert imported_parts(first) == {"solve"}
-    second.write_text("import bellweight.dual\nfrom bellweight import exact, checks\n")
+    second.write_text(
+        "import bellweight.dual\nfrom bellweight import exact, checks\n", encoding="utf-8"
+    )
     assert imported_parts(second) == {"dual", "exact", "checks"}
 
 
@@ -195,13 +199,31 @@ def test_randomness_is_never_global() -> None:
     assert importers_of("random") == set()
 
 
+def test_texts_are_utf_8_whatever_the_locale() -> None:
+    """Also in the tests, the examples and the benchmarks; bytes have no encoding."""
+    folders = [SOURCE, *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks"))]
+    found = []
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.Call):
+                continue
+            given = {word.arg for word in node.keywords}
+            called = ast.unparse(node.func)
+            # `files.write_text` is our own, which writes UTF-8.
+            file = called.endswith((".read_text", ".write_text")) and called != "files.write_text"
+            pipe = called.startswith("subprocess.") and "text" in given
+            if (file or pipe or called == "open") and "encoding" not in given:
+                found.append(f"{path.name}:{node.lineno}: {called}")
+    assert found == []
+
+
 def test_all_names_exist_and_none_is_forgotten() -> None:
     assert len(set(bw.__all__)) == len(bw.__all__)
     for name in bw.__all__:
         assert getattr(bw, name) is not None
     imported = {
         alias.asname or alias.name
-        for node in ast.parse((SOURCE / "__init__.py").read_text()).body
+        for node in ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8")).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

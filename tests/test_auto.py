@@ -259,6 +259,21 @@ def test_a_league_can_be_saved_and_its_policy_acts(tmp_path: Path) -> None:
         assert again.result.policy.action([1, 2, 0, 1]) in range(4)
 
 
+def test_a_league_of_another_model_is_refused(small_queue: bw.TabularModel, tmp_path: Path) -> None:
+    """Also where a policy was brought, so that no result remembers the model."""
+    plans = {
+        "solved": bw.Auto({"Fixed": bw.Fixed()}),
+        "brought": bw.Auto({"mine": bw.Uniform()}),
+    }
+    other = bw.problems.single_queue(capacity=30, discount=0.9)
+    for name, plan in plans.items():
+        path = tmp_path / f"{name}.npz"
+        bw.solve(small_queue, bw.Polynomial(1), plan).save(path)
+        assert bw.League.load(path, small_queue).policy.model is small_queue
+        with pytest.raises(bw.FileError, match=f"{name}.npz belongs to another model"):
+            bw.League.load(path, other)
+
+
 def test_time_may_run_out() -> None:
     """The first candidate and what was brought are always raced; the judgement is cut short."""
     candidates = {"a": bw.Fixed(), "b": bw.FromPolicy()}
@@ -430,7 +445,7 @@ def test_the_command_line_races_and_saves(
     assert f"Winner: {league.winner} costs" in capsys.readouterr().out
     assert "mine" in {s.name for s in league.standings}
     assert league.policy.action(3) in range(5)
-    document = json.loads(told.read_text())
+    document = json.loads(told.read_text(encoding="utf-8"))
     assert (document["winner"], document["cost"]) == (league.winner, league.cost)
     assert len(document["league"]) == len(league.standings)
 
@@ -440,14 +455,14 @@ def test_a_league_is_reported_as_a_page(
 ) -> None:
     candidates = {"<b>mine</b>": bw.Fixed(), "other": bw.FromPolicy()}
     league = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(candidates))
-    page = bw.report(league, tmp_path / "league.html").read_text()
+    page = bw.report(league, tmp_path / "league.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;mine&lt;/b&gt;" in page
     assert "<b>mine</b>" not in page
     assert "League of policies" in page
     league.save(tmp_path / "league.npz")
     out = tmp_path / "again.html"
     assert run(["report", str(tmp_path / "league.npz"), "--out", str(out)]) == 0
-    assert "League of policies" in out.read_text()
+    assert "League of policies" in out.read_text(encoding="utf-8")
     with pytest.raises(bw.ArgumentError, match="optimum does not go with a report on a League"):
         bw.report(league, out, optimum=3.0)
 

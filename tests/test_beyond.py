@@ -146,25 +146,24 @@ def interrupted(*_: Any, **__: Any) -> list[Entry]:
 
 
 def test_a_run_that_was_cut_goes_on_and_tells_everything(small_runs: Path) -> None:
-    document = json.loads((small_runs / "beyond.json").read_text())
+    document = json.loads((small_runs / "beyond.json").read_text(encoding="utf-8"))
     assert document["complete"]
     found = {(e["part"], e["sample"]) for e in document["entries"]}
     assert found == set(tasks(TINY))
-    text = (small_runs / "beyond.txt").read_text()
+    text = (small_runs / "beyond.txt").read_text(encoding="utf-8")
     for words in ("Beyond the paper: what is claimed", "Sample by sample", "Relatives on the",
                   "Bases that grow", "How far the dual speaks", "Steps of the weight"):  # fmt: skip
         assert words in text
-    page = (small_runs / "index.html").read_text()
+    page = (small_runs / "index.html").read_text(encoding="utf-8")
     assert '<section id="beyond">' in page
-    assert "seconds" not in (small_runs / "beyond.csv").read_text()
+    assert "seconds" not in (small_runs / "beyond.csv").read_text(encoding="utf-8")
 
 
 def test_finished_parts_are_read_back_as_they_were(small_runs: Path) -> None:
     again = beyond.reproduce(replace(TINY, folder=small_runs))
-    assert (
-        "\n".join(to_text(table) for table in again.tables())
-        == (small_runs / "beyond.txt").read_text()
-    )
+    assert "\n".join(to_text(table) for table in again.tables()) == (
+        small_runs / "beyond.txt"
+    ).read_text(encoding="utf-8")
     assert folder.written("beyond", small_runs) is not None
     with pytest.raises(ArgumentError, match="samples 2, here samples is 3"):
         beyond.reproduce(replace(TINY, samples=3, folder=small_runs))

@@ -133,10 +133,10 @@ def written(small_queue: bw.TabularModel, tmp_path: Path) -> Path:
 
 
 def changed(path: Path, change: Any) -> Path:
-    document = json.loads(path.read_text())
+    document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
     other = path.with_name("changed.json")
-    other.write_text(json.dumps(document))
+    other.write_text(json.dumps(document), encoding="utf-8")
     return other
 
 
@@ -205,7 +205,7 @@ def test_another_model_fails_and_cannot_be_certified(
 def test_files_that_are_no_certificates_are_refused(tmp_path: Path) -> None:
     for text in ("{}", "[1]", "no json", '{"bellweight_certificate": 1, "bound": 3}'):
         path = tmp_path / "some.json"
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         with pytest.raises(bw.FileError):
             bw.Certificate.load(path)
     with pytest.raises(bw.FileError, match="cannot read"):

@@ -60,7 +60,7 @@ RAISING_LINE = 1 + FACTORIES.splitlines().index(
 @pytest.fixture
 def factories(tmp_path: Path) -> Path:
     path = tmp_path / "queue.py"  # a name that the standard library has, too
-    path.write_text(FACTORIES)
+    path.write_text(FACTORIES, encoding="utf-8")
     return path
 
 
@@ -176,7 +176,7 @@ def test_files_that_cannot_be_loaded_are_one_line(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "broken.py"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     code, line = failure(["solve", f"{path}:factory"], capsys)
     assert code == exits.BAD_INPUT
     assert "cannot be loaded" in line
@@ -279,11 +279,11 @@ def test_a_folder_that_is_a_file_is_refused_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocked = tmp_path / "out"
-    blocked.write_text("mine")
+    blocked.write_text("mine", encoding="utf-8")
     code, line = failure(["reproduce", "table1", "--out", str(blocked)], capsys)
     assert code == exits.BAD_INPUT
     assert "expected a folder" in line
-    assert blocked.read_text() == "mine"
+    assert blocked.read_text(encoding="utf-8") == "mine"
 
 
 def test_a_failed_run_leaves_old_files_alone(
@@ -291,10 +291,10 @@ def test_a_failed_run_leaves_old_files_alone(
 ) -> None:
     old = {tmp_path / name: f"old {name}" for name in ("r.npz", "r.json")}
     for path, text in old.items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     words = ["--save", str(tmp_path / "r.npz"), "--json", str(tmp_path / "r.json")]
     failure(["solve", f"{factories}:leaky", *words], capsys)
-    assert all(path.read_text() == text for path, text in old.items())
+    assert all(path.read_text(encoding="utf-8") == text for path, text in old.items())
 
 
 def test_solver_errors_have_their_own_code(
@@ -365,14 +365,14 @@ def test_evaluate_a_saved_result(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["solve", *QUEUE, "--save", saved]) == exits.DONE
     words = ["evaluate", saved, "--model", *QUEUE, "--seed", "3", "--json", str(target)]
     assert run([*words, "--episodes", "2000", "--horizon", "300", "--jobs", "1"]) == exits.DONE
-    document = json.loads(target.read_text())
+    document = json.loads(target.read_text(encoding="utf-8"))
     found = document["evaluation"]
     assert (found["episodes"], found["horizon"], found["seed"]) == (2000, 300, 3)
     assert found["half_width"] > 0.0
     slack = 2.0 * found["half_width"] + found["tail_bound"]
     assert abs(found["mean"] - document["exact_cost"]) <= slack
     assert run([*words, "--half-width", "5"]) == exits.DONE
-    assert json.loads(target.read_text())["evaluation"]["half_width"] <= 5.0
+    assert json.loads(target.read_text(encoding="utf-8"))["evaluation"]["half_width"] <= 5.0
     assert "+-" in capsys.readouterr().out
 
 
@@ -383,7 +383,7 @@ def test_problems_lists_parameters_and_defaults(
     text = capsys.readouterr().out
     assert "single_queue: The single controlled queue of the paper." in text
     assert "capacity=49999" in text
-    listed = json.loads((tmp_path / "p.json").read_text())["problems"]
+    listed = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))["problems"]
     assert "services=0,0.2,0.4,0.6,0.8" in listed[0]["parameters"]
 
 
@@ -401,7 +401,7 @@ def test_the_demonstration_shows_every_method(
     began = time.monotonic()
     assert run(["demo", "--json", str(tmp_path / "demo.json")]) == exits.DONE
     assert time.monotonic() - began < 60.0
-    document = json.loads((tmp_path / "demo.json").read_text())
+    document = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
     assert document["n_states"] == 50_000
     assert document["optimal"] == pytest.approx(117.24959, abs=1e-4)
     assert [row["method"] for row in document["methods"]] == [
@@ -430,7 +430,7 @@ def test_files_that_are_read_are_never_written(
     small_queue.save(model)
     assert run(["solve", str(model), "--save", str(result)]) == exits.DONE
     factory = tmp_path / "made.py"
-    factory.write_text("def make(): ...")
+    factory.write_text("def make(): ...", encoding="utf-8")
     link = tmp_path / "link.npz"
     link.symlink_to(model)
     capsys.readouterr()
@@ -453,7 +453,7 @@ def test_files_that_are_read_are_never_written(
 def test_cli_modules_import_nothing_heavy_at_the_top() -> None:
     light = {"bellweight.cli", "bellweight.status", "typer", "rich"}
     for path in Path(cli.__file__).parent.glob("*.py"):
-        for node in ast.parse(path.read_text()).body:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]

@@ -61,7 +61,7 @@ TANDEM = ["--states", "30", "--episodes", "20", "--horizon", "40"]
 
 @pytest.fixture
 def tandem(tmp_path: Path) -> str:
-    (tmp_path / "mine.py").write_text(FACTORIES)
+    (tmp_path / "mine.py").write_text(FACTORIES, encoding="utf-8")
     return f"{tmp_path / 'mine.py'}:tandem"
 
 
@@ -147,13 +147,13 @@ def test_evaluate_a_saved_result(
     text = capsys.readouterr().out
     assert "(50 episodes of 1379 steps" in text
     assert "exact" not in text
-    found = json.loads(target.read_text())["evaluation"]
+    found = json.loads(target.read_text(encoding="utf-8"))["evaluation"]
     # Not the seed of the run, whose episodes shaped the policy.
     assert found["seed"] == 5
     policy = bw.Result.load(saved, model=network).policy
     assert found["mean"] == bw.evaluate(network, policy, 50, seed=5).mean
     assert run([*words, "--seed", "0", "--json", str(target)]) == exits.DONE
-    assert json.loads(target.read_text())["evaluation"]["seed"] == 0
+    assert json.loads(target.read_text(encoding="utf-8"))["evaluation"]["seed"] == 0
 
 
 def test_a_result_of_another_network_is_refused(
@@ -282,7 +282,7 @@ def test_every_shipped_problem_is_listed_with_its_defaults(
     assert run(["problems", "--json", str(tmp_path / "p.json")]) == exits.DONE
     text = capsys.readouterr().out
     assert "queue_network: Queueing networks with shared servers" in text
-    listed = json.loads((tmp_path / "p.json").read_text())["problems"]
+    listed = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))["problems"]
     assert [problem["name"] for problem in listed] == [
         "single_queue",
         "queue_network",

@@ -26,11 +26,12 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
         [sys.executable, "-c", "from bellweight.cli import main; main()", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_saves_what_was_found_and_says_how_to_go_on(tmp_path: Path) -> None:
     saved = tmp_path / "run.npz"
     words = [*QUEUE, "--method", "dia", "--step-size", "1e-5", "--max-iterations", "10000000"]
@@ -56,9 +57,10 @@ def test_ctrl_c_saves_what_was_found_and_says_how_to_go_on(tmp_path: Path) -> No
 
 def launched(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(words, check=False, capture_output=True, text=True)
+    return subprocess.run(words, check=False, capture_output=True, encoding="utf-8")
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_loading_is_one_line() -> None:
     script = """
 import signal, sys
@@ -96,7 +98,7 @@ def test_ctrl_c_keeps_the_columns_that_are_finished(
     words = ["reproduce", "table1", "--exact"]
     assert run([*words, "--out", str(target)]) == exits.INTERRUPTED
     assert f"interrupted: what was finished is in {target}" in capsys.readouterr().err
-    document = json.loads((target / "table1.json").read_text())
+    document = json.loads((target / "table1.json").read_text(encoding="utf-8"))
     assert document["complete"] is False
     assert [column["initial"] for column in document["columns"]] == ["geometric"]
     assert run(words) == exits.INTERRUPTED

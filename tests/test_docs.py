@@ -20,13 +20,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pictures, place = tmp_path_factory.mktemp("gallery"), tmp_path_factory.mktemp("site")
     for script in (ROOT / "examples").glob("*.py"):
         Image.new("RGB", (400, 300)).save(pictures / f"{script.stem}.png")
-        (pictures / f"{script.stem}.txt").write_text("what it printed\n")
+        (pictures / f"{script.stem}.txt").write_text("what it printed\n", encoding="utf-8")
     built = subprocess.run(
         [sys.executable, "-W", "error", "-m", "mkdocs", "build", "-q", "--strict", "-d", place],
         cwd=ROOT,
         env={**os.environ, "GALLERY": str(pictures), "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=240,
         check=False,
     )

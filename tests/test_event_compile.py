@@ -65,7 +65,7 @@ def costs(cost: Callable[..., float]) -> list[float]:
 def module_with(folder: Path, name: str, text: str) -> Any:
     """Import a file with this text."""
     path = folder / f"{name}.py"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -295,13 +295,17 @@ print(json.dumps([time.perf_counter() - began, found.mean, model.source.key]))
 
 def test_a_second_process_finds_the_model_compiled(tmp_path: Path) -> None:
     script, cache = tmp_path / "script.py", tmp_path / "cache"
-    script.write_text(SCRIPT)
+    script.write_text(SCRIPT, encoding="utf-8")
     environment = {**os.environ, "BELLWEIGHT_CACHE": str(cache)}
     environment.pop("NUMBA_CACHE_DIR", None)  # it would put the compiled code elsewhere
 
     def run() -> tuple[float, float, str]:
         ended = subprocess.run(
-            [sys.executable, script], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, script],
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
         )
         seconds, mean, key = json.loads(ended.stdout)
         return seconds, mean, key
@@ -329,7 +333,7 @@ def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert cache_folder() == tmp_path / "home" / "bellweight"
     # Where nothing can be written, compiled models go to the folder for temporary files.
     blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
+    blocked.write_text("not a folder", encoding="utf-8")
     monkeypatch.setenv("BELLWEIGHT_CACHE", str(blocked / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert cache_folder() == tmp_path / f"bellweight-{os.getuid()}"
@@ -351,7 +355,8 @@ def make():
         dimension=1, actions=2, events=2, cost=cost, probability=[[0.3, 0.2], [0.3, 0.4]],
         move=[[1], [-1]], discount=0.8, initial=bw.Geometric(0.5),
     )
-"""
+""",
+        encoding="utf-8",
     )
     words = ["solve", "mine.py:make", "--states", "9", "--episodes", "9", "--method", "random"]
     script = "import sys; from bellweight.cli import run; sys.exit(run(sys.argv[1:]))"
@@ -359,7 +364,7 @@ def make():
         found = subprocess.run(
             [sys.executable, "-c", script, *words],
             cwd=tmp_path, env={**os.environ, "BELLWEIGHT_CACHE": str(tmp_path)}, check=True,
-            capture_output=True, text=True,
+            capture_output=True, encoding="utf-8",
         )  # fmt: skip
         assert found.stderr == expected
 

@@ -228,7 +228,7 @@ def test_whole_numbers_of_any_type_are_states() -> None:
 @pytest.mark.slow
 def test_two_million_rows_fit_in_two_gigabytes() -> None:
     answer = subprocess.run(
-        [sys.executable, "-c", TWO_MILLION], capture_output=True, text=True, check=True
+        [sys.executable, "-c", TWO_MILLION], capture_output=True, encoding="utf-8", check=True
     )
     print(answer.stdout)
     found = json.loads(answer.stdout)

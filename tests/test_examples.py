@@ -25,7 +25,7 @@ def test_example_runs_and_draws(path: Path, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "error", path, "--quick"],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=240,
         cwd=tmp_path,
         check=False,
@@ -51,7 +51,7 @@ def test_example_says_what_it_shows(path: Path) -> None:
 
 
 def test_the_two_queue_model_takes_at_most_thirty_lines() -> None:
-    tree = ast.parse((EXAMPLES / "two_queues.py").read_text())
+    tree = ast.parse((EXAMPLES / "two_queues.py").read_text(encoding="utf-8"))
     first = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
     last = next(
         node

@@ -9,6 +9,7 @@ import pytest
 import reference
 
 import bellweight as bw
+from bellweight import alp
 from bellweight.alp import AlpProgram
 from bellweight.lp import LpAnswer, MasterLp
 from bellweight.rows import AllRows
@@ -104,12 +105,24 @@ def test_a_wrong_optimum_that_persists_is_called_inaccurate(
 ) -> None:
     model, basis = bounded
     WrongVertex(times=1_000).install(monkeypatch)
+    monkeypatch.setattr(alp, "MOST_REFINED", 0)  # closes the road with twice the digits
     result = bw.solve(model, basis, bw.Fixed())
     assert result.status is bw.Status.INACCURATE
     assert not result.audit.passed
     assert not result.status.is_success
     assert "INACCURATE" in str(result)
     assert bw.Status.INACCURATE.remedy in str(result)
+
+
+def test_a_wrong_optimum_that_persists_is_found_with_twice_the_digits(
+    bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    wanted, _ = reference.full_program(model, basis, model.initial)
+    WrongVertex(times=1_000).install(monkeypatch)
+    result = bw.solve(model, basis, bw.Fixed())
+    assert result.status is bw.Status.CONVERGED
+    assert result.objective == pytest.approx(wanted, rel=1e-8)
 
 
 @pytest.mark.parametrize("times", [1, 2])

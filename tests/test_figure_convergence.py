@@ -66,17 +66,19 @@ def test_the_figure_is_written_and_always_the_same(
 ) -> None:
     paths = reproduce.write(figure, tmp_path)
     assert [path.suffix for path in paths] == [".json", ".csv", ".txt", ".tex", ".png", ".pdf"]
-    assert r"\includegraphics[width=\linewidth]{figure-convergence}" in paths[3].read_text()
+    assert r"\includegraphics[width=\linewidth]{figure-convergence}" in paths[3].read_text(
+        encoding="utf-8"
+    )
     assert paths[4].read_bytes().startswith(b"\x89PNG")
     assert paths[5].read_bytes().startswith(b"%PDF")
     first = [path.read_bytes() for path in paths]
     assert [path.read_bytes() for path in reproduce.write(figure, tmp_path)] == first
-    rows = list(csv.DictReader(paths[1].read_text().splitlines()))
+    rows = list(csv.DictReader(paths[1].read_text(encoding="utf-8").splitlines()))
     assert [float(row["difference"]) for row in rows if row["method"] == "PIA"] == list(
         figure.curves[0].differences
     )
-    assert "exactly zero" in paths[2].read_text()
-    assert "stands still to the last bit from iteration 2" in paths[2].read_text()
+    assert "exactly zero" in paths[2].read_text(encoding="utf-8")
+    assert "stands still to the last bit from iteration 2" in paths[2].read_text(encoding="utf-8")
 
 
 def test_exact_zeros_have_a_line_of_their_own() -> None:

@@ -114,13 +114,13 @@ def test_the_statements_fail_when_the_numbers_do(queue: QueueFigure) -> None:
 def test_the_drawn_numbers_are_in_the_files(queue: QueueFigure, tmp_path: Path) -> None:
     paths = {path.suffix: path for path in reproduce.write(queue, tmp_path)}
     assert set(paths) == {".json", ".csv", ".txt", ".tex", ".png", ".pdf"}
-    rows = list(csv.DictReader(paths[".csv"].read_text().splitlines()))
+    rows = list(csv.DictReader(paths[".csv"].read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 3 * 7 * 61
     row = next(r for r in rows if (r["initial"], r["policy"], r["state"]) == ("empty", "PIA", "7"))
     curve = column(queue, "empty")["PIA"]
     assert float(row["true"]) == curve.true[7]
     assert float(row["approximate"]) == curve.approximate[7]
-    assert "0.4 from 3" in paths[".txt"].read_text()
+    assert "0.4 from 3" in paths[".txt"].read_text(encoding="utf-8")
 
 
 def test_the_panels_show_what_the_rows_say(queue: QueueFigure) -> None:

@@ -257,7 +257,10 @@ def write_npz(path: Path, header: Any) -> None:
     [
         (lambda path: np.savez(path, x=np.ones(3)), r"not a Bellweight file: it was saved by"),
         (lambda path: path.write_bytes(npy_bytes()), r"damaged or not a Bellweight file"),
-        (lambda path: path.write_text("state,action\n"), r"damaged or not a Bellweight file"),
+        (
+            lambda path: path.write_text("state,action\n", encoding="utf-8"),
+            r"damaged or not a Bellweight file",
+        ),
         (lambda path: write_npz(path, {"format": 99, "content": {}}), r"format 99.*update"),
         (lambda path: write_npz(path, []), r"damaged or not a Bellweight file"),
         (lambda path: write_npz(path, {"format": 1, "content": []}), r"damaged or not"),

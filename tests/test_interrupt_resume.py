@@ -73,6 +73,7 @@ def test_a_run_interrupted_twice_resumes_through_files(
     assert_same_end(bw.solve(small_queue, BASIS, METHOD, resume=tmp_path / "second.npz"), whole)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_real_signal_in_the_middle_of_an_iteration(
     small_queue: bw.TabularModel, whole: bw.Result
 ) -> None:
@@ -107,11 +108,13 @@ class Signalling(bw.DIA):
         return super().generate(iterate)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_before_anything_is_done_is_passed_on(small_queue: bw.TabularModel) -> None:
     with pytest.raises(KeyboardInterrupt):
         bw.solve(small_queue, BASIS, Signalling(at=0))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_the_target_is_computed_stops_the_run(
     small_queue: bw.TabularModel,
 ) -> None:
@@ -122,6 +125,7 @@ def test_an_interrupt_while_the_target_is_computed_stops_the_run(
         bw.solve(small_queue, BASIS, bw.PIA(start=Signalling(at=2)))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_control_c_from_outside_ends_with_a_usable_result(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(
@@ -138,7 +142,8 @@ def test_control_c_from_outside_ends_with_a_usable_result(tmp_path: Path) -> Non
                               stop=bw.Stop(max_iterations=10_000), progress=watch)
             result.save("result.npz")
             """
-        )
+        ),
+        encoding="utf-8",
     )
     run = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
     try:

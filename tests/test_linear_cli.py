@@ -55,7 +55,7 @@ def nothing():
 
 @pytest.fixture
 def factories(tmp_path: Path) -> str:
-    (tmp_path / "mine.py").write_text(FACTORIES)
+    (tmp_path / "mine.py").write_text(FACTORIES, encoding="utf-8")
     return str(tmp_path / "mine.py")
 
 
@@ -104,7 +104,10 @@ def test_methods_are_those_of_the_library(
 def test_nonnegative_binds_and_leaves_the_constant_free(tmp_path: Path, factories: str) -> None:
     # An order saves nothing that is worth its price: more stock would be worth less than nothing.
     path = Path(factories)
-    path.write_text(FACTORIES.replace("2.0 * stock + 5.0 * order", "-2.0 * stock + 50.0 * order"))
+    path.write_text(
+        FACTORIES.replace("2.0 * stock + 5.0 * order", "-2.0 * stock + 50.0 * order"),
+        encoding="utf-8",
+    )
     words = [f"{factories}:shop", "--method", "fixed"]
     assert solved(words, tmp_path)["coef"][1] < -1.0
     bound = solved([*words, "--nonnegative"], tmp_path)["coef"]
@@ -152,7 +155,7 @@ def test_a_saved_model_is_solved_and_evaluated_like_the_problem(
     for source in ([model], ["scheduling", "--option", "size=tiny"]):
         words = ["evaluate", saved, "--model", *source, "--episodes", "30", "--jobs", "1"]
         assert run([*words, "--json", target]) == exits.DONE
-        found = json.loads(Path(target).read_text())["evaluation"]
+        found = json.loads(Path(target).read_text(encoding="utf-8"))["evaluation"]
         # Not the seed of the run, whose episodes shaped the policy.
         assert found["seed"] == 1
         policy = bw.Result.load(saved, model=clinic).policy
@@ -300,7 +303,7 @@ def test_other_warnings_are_one_short_line(
 
 def test_warnings_of_others_stay_what_they_are(factories: str) -> None:
     path = Path(factories)
-    path.write_text(FACTORIES.replace("bw.BellweightWarning", "UserWarning"))
+    path.write_text(FACTORIES.replace("bw.BellweightWarning", "UserWarning"), encoding="utf-8")
     with pytest.warns(UserWarning, match="first line"):
         assert run(["solve", f"{factories}:cautious", "--method", "fixed"]) == exits.DONE
 

@@ -37,7 +37,7 @@ def out(*command: object, cwd: Path) -> str:
         cwd=cwd,
         env=clean,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=600,
         check=False,
     )
@@ -142,7 +142,7 @@ def test_the_citation_is_valid_and_has_the_version() -> None:
 def test_pinned_versions_cover_what_is_installed() -> None:
     pinned = {
         line.split("==")[0].lower().replace("_", "-")
-        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
         if "==" in line
     }
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

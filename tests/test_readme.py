@@ -89,7 +89,7 @@ def test_a_page_runs_and_prints_what_it_shows(
         cwd=tmp_path,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=240,
         check=False,
     )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def events() -> bw.Result:
 
 def body(path: Path) -> str:
     """The words of a page, without its scripts."""
-    return re.sub(r"<script.*?</script>", "", path.read_text(), flags=re.DOTALL)
+    return re.sub(r"<script.*?</script>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def words(path: Path) -> str:
@@ -39,7 +40,8 @@ def words(path: Path) -> str:
 
 def specs(path: Path) -> list[dict[str, Any]]:
     found = re.search(
-        r'<script type="application/json" id="charts">(.*?)</script>', path.read_text()
+        r'<script type="application/json" id="charts">(.*?)</script>',
+        path.read_text(encoding="utf-8"),
     )
     assert found
     return json.loads(found[1])
@@ -67,7 +69,7 @@ def test_every_chart_is_one_that_plotly_knows(
     for found in (result, events):
         path = bw.report(found, tmp_path / "page.html", episodes=100)
         charts = specs(path)
-        assert len(charts) == path.read_text().count("data-chart=")
+        assert len(charts) == path.read_text(encoding="utf-8").count("data-chart=")
         for chart in charts:
             go.Figure(chart)  # raises on a property that Plotly does not have
 
@@ -110,6 +112,38 @@ def test_simulated_results_side_by_side_are_paired(events: bw.Result, tmp_path: 
     path = bw.report({"a": events, "b": events}, tmp_path / "page.html", episodes=100)
     assert "Paired differences" in words(path)
     assert "+0.000 +- 0.000" in words(path)
+
+
+def test_a_comparison_that_is_given_is_not_simulated_again(
+    events: bw.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = {"a": events, "b": events}
+    policies = {name: found.policy for name, found in both.items()}
+    given = bw.compare(network(), policies, 123, seed=9)
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("the comparison was given")
+
+    # `bellweight.report` is the function; its module has to be asked for by name.
+    monkeypatch.setattr(import_module("bellweight.report.write"), "compare", never)
+    page = bw.report(both, tmp_path / "page.html", evaluation=given, episodes=100)
+    assert "123 episodes" in words(page)
+    # What is given is checked all the same: results of different models make no page together.
+    other = bw.solve(bw.problems.single_queue(capacity=9), bw.Polynomial(1), bw.Fixed())
+    with pytest.raises(bw.ArgumentError, match="belong to different models"):
+        bw.report({"a": events, "b": other}, tmp_path / "page.html", evaluation=given)
+
+
+def test_what_is_said_of_the_end_of_a_run_is_about_its_last_iterate(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    """A difference of zero has no place on the log axis, but it is how the run ended."""
+    settled = bw.solve(queue, bw.Polynomial(2), bw.PIA())
+    assert settled.history[-1].one_norm == 0.0
+    assert settled.history[0].one_norm
+    page = bw.report({"PIA": settled}, tmp_path / "page.html")
+    assert "PIA: 0 at the end." in body(page)
+    assert "nor are differences of exactly zero" in body(page)
 
 
 def test_a_page_of_a_result_without_its_model_says_so(result: bw.Result, tmp_path: Path) -> None:
@@ -155,7 +189,7 @@ def test_no_half_written_page_is_left(
     result: bw.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "page.html"
-    page.write_text("what was there before")
+    page.write_text("what was there before", encoding="utf-8")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -163,7 +197,7 @@ def test_no_half_written_page_is_left(
     monkeypatch.setattr(files, "_write_text", full)
     with pytest.raises(bw.FileError, match="No space left"):
         bw.report(result, page)
-    assert page.read_text() == "what was there before"
+    assert page.read_text(encoding="utf-8") == "what was there before"
     assert os.listdir(tmp_path) == ["page.html"]
 
 

@@ -309,7 +309,10 @@ def test_a_script_that_slips_through_is_stopped_by_the_page_itself(
 ) -> None:
     injected = "<script>window.hacked = 1</script><img src='http://localhost:9/x.png'>"
     path = tmp_path / "page.html"
-    path.write_text(pages("comparison").read_text().replace("<h1>", f"{injected}<h1>", 1))
+    path.write_text(
+        pages("comparison").read_text(encoding="utf-8").replace("<h1>", f"{injected}<h1>", 1),
+        encoding="utf-8",
+    )
     found = visit(path)
     assert found.page.evaluate("window.hacked") is None
     assert any("Content Security Policy" in text for text in found.complaints)
@@ -338,7 +341,7 @@ def ready_seconds(path: Path, folder: Path) -> float:
     )  # fmt: skip
     try:
         time.sleep(6.0)
-        port = (profile / "DevToolsActivePort").read_text().split()[0]
+        port = (profile / "DevToolsActivePort").read_text(encoding="utf-8").split()[0]
         with sync_playwright() as driver:
             watched = driver.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
             page = watched.contexts[0].pages[0]

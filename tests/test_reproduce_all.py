@@ -142,7 +142,7 @@ def test_everything_is_written_with_a_page(
     text = capsys.readouterr().out
     assert re.search(r"together\s+3\s+1\s+0\s+1\s+1\s", text)
     assert str(out / "index.html") in text
-    document = json.loads((tmp_path / "all.json").read_text())
+    document = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
     assert document["verdicts"]["table2"]["differs"] == 1
 
 
@@ -164,13 +164,13 @@ def test_what_was_cut_is_computed_again_and_nothing_else(
     assert run(words(tmp_path)) == exits.INTERRUPTED
     said = capsys.readouterr().err
     assert f"{tmp_path} holds table1, table2; the same command goes on" in said
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "Not computed yet: table2, figure-queue." in page
-    assert json.loads((tmp_path / "table2.json").read_text())["complete"] is False
+    assert json.loads((tmp_path / "table2.json").read_text(encoding="utf-8"))["complete"] is False
     stubs.interrupt = ""
     assert run(words(tmp_path)) == exits.DONE
     assert stubs.computed == ["table1", "table2", "table2", "figure-queue"]
-    assert "Not computed yet" not in (tmp_path / "index.html").read_text()
+    assert "Not computed yet" not in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_missing_file_is_made_again(stubs: Stubs, tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_other_code_and_damaged_files_are_refused(
         patch.setattr(folder, "code_version", lambda: "newer")
         assert "another version of Bellweight" in failure(words(tmp_path), capsys)[1]
     for text in ("{", "[]", '{"settings": 3}'):
-        (tmp_path / "table2.json").write_text(text)
+        (tmp_path / "table2.json").write_text(text, encoding="utf-8")
         assert "table2.json is damaged: delete it" in failure(words(tmp_path), capsys)[1]
     assert stubs.computed == NAMES
 
@@ -283,7 +283,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = tmp_path / "file"
-    blocked.write_text("mine")
+    blocked.write_text("mine", encoding="utf-8")
     monkeypatch.setattr(everything, "plan", None)
     monkeypatch.setattr(table1, "reproduce", None)
     target = str(blocked / "inside")
@@ -317,7 +317,7 @@ def test_all_takes_no_options_of_single_artefacts(
 
 def test_the_page_holds_every_artefact_and_counts_verdicts(stubs: Stubs, tmp_path: Path) -> None:
     everything.run(everything.plan(Wanted(folder=tmp_path, seed=4)), tmp_path)
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
     for name in NAMES:
         assert f'<section id="{name}">' in page
         assert f'<a href="#{name}">{name}</a>' in page
@@ -347,21 +347,40 @@ def test_text_from_outside_is_escaped(
     monkeypatch.setattr(index, "TITLES", dict.fromkeys(NAMES, HOSTILE))
     monkeypatch.setattr(index, "ABOUT", dict.fromkeys(NAMES, HOSTILE))
     everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "alert('" not in page
     # Title, column, cell, note, caption, statement and reason, each in its place.
     assert page.count("&lt;script&gt;") > 6 * len(NAMES)
-    assert "<script" not in (tmp_path / "figure-queue.tex").read_text()
+    assert "<script" not in (tmp_path / "figure-queue.tex").read_text(encoding="utf-8")
+
+
+def test_what_is_ours_is_not_headed_as_a_figure_of_the_paper(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On the page and in the Markdown, for every name that there is."""
+    stubs = Stubs()
+    monkeypatch.setattr(everything, "find", stubs.find)
+    monkeypatch.setattr(everything, "PAPER", tuple(reproduce.TITLES))
+    everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    headings = re.findall(r"<h2>(.*?): ", page)
+    assert headings == [
+        *(f"Table {number}" for number in range(1, 6)), *["Figure"] * 4, "Beyond the paper",
+    ]  # fmt: skip
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert re.findall(r"^### (.*?): ", text, flags=re.MULTILINE) == headings
 
 
 def test_verdicts_and_times_are_files_of_their_own(stubs: Stubs, tmp_path: Path) -> None:
     everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
-    rows = list(csv.DictReader((tmp_path / "verdicts.csv").read_text().splitlines()))
+    rows = list(
+        csv.DictReader((tmp_path / "verdicts.csv").read_text(encoding="utf-8").splitlines())
+    )
     assert [row["name"] for row in rows] == NAMES
     assert [row["verdict"] for row in rows] == ["matches", "differs", "not reproduced"]
     assert [bool(row["reason"]) for row in rows] == [False, True, True]
-    times = json.loads((tmp_path / "timings.json").read_text())
+    times = json.loads((tmp_path / "timings.json").read_text(encoding="utf-8"))
     assert times["table1"]["times"] == [{"what": "solving", "seconds": 2.0, "paper_seconds": 10.0}]
 
 
@@ -374,7 +393,7 @@ def test_a_page_of_a_quick_run_says_what_is_not_judged(stubs: Stubs, tmp_path: P
 
 
 def test_a_document_of_an_older_version_is_an_error(stubs: Stubs, tmp_path: Path) -> None:
-    (tmp_path / "table1.json").write_text(json.dumps({"settings": {"seed": 0}}))
+    (tmp_path / "table1.json").write_text(json.dumps({"settings": {"seed": 0}}), encoding="utf-8")
     with pytest.raises(bw.FileError, match="another version"):
         index.documents(tmp_path)
 
@@ -382,13 +401,13 @@ def test_a_document_of_an_older_version_is_an_error(stubs: Stubs, tmp_path: Path
 def test_one_artefact_has_a_page_too_and_replaces_its_old_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "figure-network.json").write_text("of an older version")
+    (tmp_path / "figure-network.json").write_text("of an older version", encoding="utf-8")
     one = ["reproduce", "figure-network", "--out", str(tmp_path)]
     assert run(one) == exits.DONE
     assert "figure-network.pdf, index.html" in capsys.readouterr().out
-    assert '<section id="figure-network">' in (tmp_path / "index.html").read_text()
+    assert '<section id="figure-network">' in (tmp_path / "index.html").read_text(encoding="utf-8")
     # What the page would have to show from elsewhere must be whole, before the work begins.
-    (tmp_path / "table5.json").write_text("cut in the mid")
+    (tmp_path / "table5.json").write_text("cut in the mid", encoding="utf-8")
     assert "table5.json is damaged" in failure(one, capsys)[1]
 
 
@@ -429,7 +448,9 @@ def test_two_runs_are_the_same_but_for_times(two_runs: tuple[Path, Path]) -> Non
         if Path(name).suffix in (".txt", ".csv", ".tex", ".png", ".pdf"):
             assert (one / name).read_bytes() == (other / name).read_bytes(), name
     for name in REAL:
-        documents = [json.loads((place / f"{name}.json").read_text()) for place in two_runs]
+        documents = [
+            json.loads((place / f"{name}.json").read_text(encoding="utf-8")) for place in two_runs
+        ]
         assert timeless(documents[0]) == timeless(documents[1])
         assert "times" in documents[0]
 
@@ -464,7 +485,7 @@ def test_every_verdict_of_the_real_thing_is_one_of_the_words(two_runs: tuple[Pat
 
 
 def test_the_real_page_shows_every_table_and_picture(two_runs: tuple[Path, Path]) -> None:
-    page = (two_runs[0] / "index.html").read_text()
+    page = (two_runs[0] / "index.html").read_text(encoding="utf-8")
     assert page.count('src="data:image/png;base64,') == 4
     for text in ("391.23 ± 0.76", "29,001.42 ± 54.03", "not reproduced"):
         assert text in page

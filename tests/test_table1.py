@@ -157,9 +157,9 @@ def test_files_hold_every_number(table: Table1, tmp_path: Path) -> None:
     paths = reproduce.write(table, tmp_path / "new" / "folder")
     names = ["table1.json", "table1.csv", "table1.txt", "table1.tex"]
     assert [path.name for path in paths] == names
-    document = json.loads(paths[0].read_text())
+    document = json.loads(paths[0].read_text(encoding="utf-8"))
     assert document["complete"] is True
-    rows = list(csv.DictReader(paths[1].read_text().splitlines()))
+    rows = list(csv.DictReader(paths[1].read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 21
     stored = {(row["initial"], row["policy"]): float(row["exact"]) for row in rows}
     for part in table.parts:
@@ -171,16 +171,16 @@ def test_files_hold_every_number(table: Table1, tmp_path: Path) -> None:
     assert len(document["times"]) == 21
     assert not any("seconds" in key for key in rows[0])
     assert document["columns"][1]["rows"][3]["exact"] == table["empty"]["PIA"].exact
-    assert "differs [1]" in paths[2].read_text()
+    assert "differs [1]" in paths[2].read_text(encoding="utf-8")
     assert list(tmp_path.rglob(".*")) == []
 
 
 def test_a_folder_that_is_a_file_is_an_error(table: Table1, tmp_path: Path) -> None:
     blocked = tmp_path / "out"
-    blocked.write_text("mine")
+    blocked.write_text("mine", encoding="utf-8")
     with pytest.raises(bw.FileError, match="cannot make the folder"):
         reproduce.write(table, blocked)
-    assert blocked.read_text() == "mine"
+    assert blocked.read_text(encoding="utf-8") == "mine"
 
 
 def test_a_reason_is_given_only_when_the_numbers_bear_it_out() -> None:
@@ -205,7 +205,9 @@ def test_every_number_of_the_paper_is_judged(table: Table1) -> None:
 
 
 def test_latex_names_the_seed_and_holds_every_row(table: Table1, tmp_path: Path) -> None:
-    text = next(p for p in reproduce.write(table, tmp_path) if p.suffix == ".tex").read_text()
+    text = next(p for p in reproduce.write(table, tmp_path) if p.suffix == ".tex").read_text(
+        encoding="utf-8"
+    )
     assert text.startswith("% bellweight reproduce table1, seed 7;")
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
     assert text.count(r"\bottomrule") == 3

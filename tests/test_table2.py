@@ -200,10 +200,10 @@ def interrupted_at(place: int, folder: Path) -> list[int]:
 
 def test_an_interrupted_run_goes_on_to_the_same_table(table: Table2, tmp_path: Path) -> None:
     assert interrupted_at(7, tmp_path) == list(range(1, 8))
-    document = json.loads((tmp_path / "table2.json").read_text())
+    document = json.loads((tmp_path / "table2.json").read_text(encoding="utf-8"))
     assert document["complete"] is False
-    assert "7 of 30 rows" in (tmp_path / "table2.txt").read_text()
-    assert len((tmp_path / "table2.csv").read_text().splitlines()) > 7
+    assert "7 of 30 rows" in (tmp_path / "table2.txt").read_text(encoding="utf-8")
+    assert len((tmp_path / "table2.csv").read_text(encoding="utf-8").splitlines()) > 7
     # Interrupted again, in the second sample.
     assert interrupted_at(17, tmp_path) == [7, *range(8, 18)]
     told: list[str] = []
@@ -263,7 +263,7 @@ def test_other_code_and_damaged_files_are_refused(
     document = folder.document(table)
     del document["runs"][0]["cost"]
     for text in ("", "{", "[]", '{"settings": 3}', json.dumps(document)):
-        (tmp_path / "table2.json").write_text(text)
+        (tmp_path / "table2.json").write_text(text, encoding="utf-8")
         with pytest.raises(bw.FileError, match="damaged: delete it"):
             table2.reproduce(settings)
 
@@ -289,13 +289,16 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
         assert command(words) == exits.INTERRUPTED
     text = capsys.readouterr().err
     assert f"what was finished is in {tmp_path / 'out'}; the same command goes on" in text
-    assert len(json.loads((tmp_path / "out" / "table2.json").read_text())["runs"]) == 28
+    assert (
+        len(json.loads((tmp_path / "out" / "table2.json").read_text(encoding="utf-8"))["runs"])
+        == 28
+    )
     assert command([*words, "--json", str(tmp_path / "t.json")]) == exits.DONE
     out = capsys.readouterr().out
     assert "How the policies were found" in out
     assert "Times on this machine" in out
     assert "table2.json, table2.csv, table2.txt, table2.tex, index.html" in out
-    document = json.loads((tmp_path / "t.json").read_text())
+    document = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
     assert [{**run, "seconds": None} for run in document["runs"]] == timeless(table)
     # Other settings are one line, and nothing is lost.
     assert command([*words, "--episodes", "70"]) == exits.BAD_INPUT
@@ -316,7 +319,7 @@ def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
     paths = reproduce.write(table, tmp_path / "out")
     suffixes = [".json", ".csv", ".txt", ".tex"]
     assert [path.name for path in paths] == [f"table2{suffix}" for suffix in suffixes]
-    rows = list(csv.DictReader(paths[1].read_text().splitlines()))
+    rows = list(csv.DictReader(paths[1].read_text(encoding="utf-8").splitlines()))
     assert not any("seconds" in key or key == "speedup" for key in rows[0])
     single = [row for row in rows if row["sample"] != "mean"]
     assert [float(row["cost"]) for row in single] == [run.cost for run in table.runs]
@@ -325,9 +328,9 @@ def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
     row = summary(table, 190, "PIA")
     assert float(means["190", "PIA"]["difference"]) == row.difference.mean
     assert float(means["190", "PIA"]["difference_between"]) == row.difference.between
-    document = json.loads(paths[0].read_text())
+    document = json.loads(paths[0].read_text(encoding="utf-8"))
     assert document["summary"]["190"][2]["cost"]["mean"] == row.cost.mean
-    text = paths[2].read_text()
+    text = paths[2].read_text(encoding="utf-8")
     for word in (*METHODS, *BASELINES, "13,195.70 ± 49.82", "chosen among 72"):
         assert word in text
 

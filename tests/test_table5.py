@@ -101,14 +101,14 @@ def test_the_files_hold_everything(found: Table5, tmp_path: Path) -> None:
     paths = reproduce.write(found, tmp_path)
     suffixes = [".json", ".csv", ".txt", ".tex"]
     assert [path.name for path in paths] == [f"table5{suffix}" for suffix in suffixes]
-    document = json.loads(paths[0].read_text())
+    document = json.loads(paths[0].read_text(encoding="utf-8"))
     assert document["complete"]
     assert document["parts"][3]["rank"] == 59
-    rows = list(csv.DictReader(paths[1].read_text().splitlines()))
+    rows = list(csv.DictReader(paths[1].read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 16
     assert "seconds" not in rows[0]
     assert float(rows[-1]["exact"]) == found[4]["DIA (Random)"].exact
-    text = paths[2].read_text()
+    text = paths[2].read_text(encoding="utf-8")
     assert "not reproduced" in text
     assert "Optimal" in text
 

@@ -63,11 +63,11 @@ def test_the_files_hold_everything(small: ClinicTable, tmp_path: Path) -> None:
     paths = reproduce.write(small, tmp_path)
     suffixes = [".json", ".csv", ".txt", ".tex"]
     assert [path.name for path in paths] == [f"table3{suffix}" for suffix in suffixes]
-    document = json.loads(paths[0].read_text())
+    document = json.loads(paths[0].read_text(encoding="utf-8"))
     assert document["complete"]
     assert len(document["rows_done"]) == 4
     assert document["rows_done"][2]["status"] == "CYCLING"
-    lines = paths[1].read_text().splitlines()
+    lines = paths[1].read_text(encoding="utf-8").splitlines()
     assert "seconds" not in lines[0]
     times = {entry["what"]: entry for entry in document["times"]}
     assert times["PIA"]["paper_seconds"] == TABLE3_SECONDS["PIA"]

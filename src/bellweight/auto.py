@@ -386,6 +386,7 @@ class _Season:
             notes=tuple(self._notes),
             seconds=time.perf_counter() - self._began,
             model_name=model.name,
+            model_digest=model.digest,
         )
 
     def _winner(self) -> Standing:

@@ -16,6 +16,7 @@ from bellweight.evaluate import Evaluation
 from bellweight.policy import Model, Policy
 from bellweight.racing import Race, Standing
 from bellweight.result import Result
+from bellweight.status import FileError
 
 
 @files.storable
@@ -42,6 +43,7 @@ class League(Faces, files.Saved, files.Checked):
     notes: tuple[str, ...]
     seconds: float
     model_name: str
+    model_digest: str
 
     def stored_fault(self) -> str:
         held = len(self.races) > 0 and all(race.standings for race in self.races)
@@ -58,10 +60,15 @@ class League(Faces, files.Saved, files.Checked):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
-        """Read a league written by `save`; with `model`, its policy can act."""
+        """Read a league written by `save`; with `model`, check that it is its own: it can act."""
         found = super().load(path)
         if model is None:
             return found
+        if model.digest != found.model_digest:
+            raise FileError(
+                f"{path} belongs to another model ({found.model_name}): load it with the model its "
+                "policies raced on"
+            )
         result = found.result
         if result is not None:
             result = replace(result, policy=result.policy.on(model))

@@ -33,19 +33,26 @@ def derived_seed(seed: int, *path: int) -> int:
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
-    wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
-    return wrapped
+    return _jitted(function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile into the caller: for inner functions of many arguments, whose calls would cost."""
-    wrapped: Callable[..., Any] = numba.njit(inline="always", cache=True, nogil=True)(function)
-    return wrapped
+    return _jitted(function, inline="always")
 
 
 def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a user's function: an index outside an array is an error, not a crash."""
-    wrapped: Callable[..., Any] = numba.njit(cache=True, nogil=True, boundscheck=True)(function)
+    return _jitted(function, boundscheck=True)
+
+
+def _jitted(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    wrapped: Callable[..., Any]
+    try:
+        wrapped = numba.njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:
+        # Neither the function's folder nor the user's cache can be written: compiled each time.
+        wrapped = numba.njit(nogil=True, **options)(function)
     return wrapped
 
 

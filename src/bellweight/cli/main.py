@@ -26,7 +26,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     code = run(sys.argv[1:])
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a service may start us without one
+            sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
     sys.exit(code)

@@ -116,13 +116,9 @@ def _sections(
         "convergence",
         "Did the weights settle?",
         "The 1-norm between the weights and the occupancy of the policy they lead to, by "
-        "iteration. Runs with fixed weights are not drawn.",
-        _overlay(
-            Chart("convergence", "Convergence", "iteration", "1-norm of the difference", (), "",
-                  log_y=True),
-            {name: _norms(result.history) for name, result in results.items()},
-        ),
-    )  # fmt: skip
+        "iteration. Runs with fixed weights are not drawn, nor are differences of exactly zero.",
+        _convergence({name: result.history for name, result in results.items()}),
+    )
     for key, heading, lead in _CURVES:
         drawn = {
             name: [c for c in result.charts(key) if isinstance(c, Chart)]
@@ -164,15 +160,33 @@ def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
     return _overlay(replace(charts[0], x_range=wide), lines, _alike(list(lines.values())))
 
 
-def _overlay(frame: Chart, lines: Mapping[str, Line], alike: str = "") -> tuple[Chart, ...]:
+def _convergence(histories: Mapping[str, Sequence[Iteration]]) -> tuple[Chart, ...]:
+    """Draw the 1-norms of all runs, and say how each ended, drawn or not."""
+    norms = {
+        name: [(record.iteration + 1.0, record.one_norm) for record in history
+               if record.one_norm is not None]
+        for name, history in histories.items()
+    }  # fmt: skip
+    ends = [f"{name}: {known[-1][1]:.4g} at the end." for name, known in norms.items() if known]
+    frame = Chart("convergence", "Convergence", "iteration", "1-norm of the difference", (), "",
+                  log_y=True)  # fmt: skip
+    lines = {name: _positive(known) for name, known in norms.items()}
+    return _overlay(frame, lines, " ".join(ends))
+
+
+def _positive(points: Sequence[tuple[float, float]]) -> Line:
+    """Return a line of the points above zero, the only ones that a log axis has a place for."""
+    kept = np.array([point for point in points if point[1] > 0.0], dtype=np.float64).reshape(-1, 2)
+    return Line("", kept[:, 0], kept[:, 1])
+
+
+def _overlay(frame: Chart, lines: Mapping[str, Line], alt: str) -> tuple[Chart, ...]:
     drawn = tuple(
         Line(name, line.x, line.y, line.style) for name, line in lines.items() if len(line.x)
     )
     if not drawn:
         return ()
-    ends = " ".join(f"{line.label}: {line.y[-1]:.4g} at the end." for line in drawn)
-    heights = _heights(frame, drawn)
-    return (replace(frame, lines=drawn, alt=alike or ends, y_range=heights),)
+    return (replace(frame, lines=drawn, alt=alt, y_range=_heights(frame, drawn)),)
 
 
 def _heights(frame: Chart, lines: Sequence[Line]) -> tuple[float, float] | None:
@@ -193,12 +207,6 @@ def _alike(lines: Sequence[Line]) -> str:
         groups.setdefault(np.round(line.y / unit).tobytes(), []).append(line.label)
     shared = [" and ".join(names) for names in groups.values() if len(names) > 1]
     return f"The same for {'; for '.join(shared)}." if shared else "All lines differ."
-
-
-def _norms(history: Sequence[Iteration]) -> Line:
-    kept = [(record.iteration + 1.0, record.one_norm) for record in history if record.one_norm]
-    sizes = np.array(kept, dtype=np.float64).reshape(-1, 2)
-    return Line("", sizes[:, 0], sizes[:, 1])
 
 
 def _league(subjects: Mapping[str, Subject], optimum: float | None) -> Table:

@@ -68,8 +68,9 @@ def report(
     for name, run in subject.items():
         if not isinstance(run, Result):
             raise ArgumentError(f"{name} is {type(run).__name__}, expected a Result of solve")
-    paired = study.paired(subject)
-    paired = evaluation if isinstance(evaluation, Comparison) else paired
+    if len({result.model_digest for result in subject.values()}) > 1:
+        raise ArgumentError("the results belong to different models: report them one by one")
+    paired = evaluation if isinstance(evaluation, Comparison) else study.paired(subject)
     subjects = {
         name: study.subject(result, None if paired is None else paired.evaluations.get(name))
         for name, result in subject.items()
@@ -136,8 +137,6 @@ class _Study:
 
     def paired(self, results: Mapping[str, Result]) -> Comparison | None:
         """Compare policies where costs have to be simulated."""
-        if len({result.model_digest for result in results.values()}) > 1:
-            raise ArgumentError("the results belong to different models: report them one by one")
         bound = {name: self._bound(result) for name, result in results.items()}
         models = [result.policy.model for result in bound.values()]
         if models[0] is None or isinstance(models[0], TabularModel):

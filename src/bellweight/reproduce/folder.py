@@ -79,7 +79,7 @@ def written(name: str, folder: Path | None) -> dict[str, Any] | None:
     if folder is None or not (path := folder / f"{name}.json").exists():
         return None
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise FileError(f"cannot read {path}: {problem.strerror}") from None
     except ValueError:

@@ -208,8 +208,10 @@ def _section(name: str, document: Mapping[str, Any], place: Path) -> str:
 
 
 def _label(name: str) -> str:
-    """Return table1 as Table 1, figure-queue as Figure."""
-    return f"Table {name.removeprefix('table')}" if name.startswith("table") else "Figure"
+    """Return table1 as Table 1, figure-queue as Figure, and what is ours as beyond the paper."""
+    if name.startswith("table"):
+        return f"Table {name.removeprefix('table')}"
+    return "Figure" if name.startswith("figure-") else "Beyond the paper"
 
 
 def _badges(document: Mapping[str, Any]) -> str:

@@ -20,5 +20,5 @@ _MARK = "# ---- below this line: copied into every compiled model ----\n"
 
 def joined() -> str:
     """Return the text of all parts, as it is written into the file of a model."""
-    texts = (Path(__file__).with_name(f"{part}.py").read_text() for part in PARTS)
+    texts = (Path(__file__).with_name(f"{part}.py").read_text(encoding="utf-8") for part in PARTS)
     return "\n\n".join(text[text.index(_MARK) + len(_MARK) :] for text in texts)

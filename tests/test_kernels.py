@@ -1,0 +1,149 @@
+"""The same answers from other kernels: older and newer BLAS code, and code for no special CPU.
+
+One process for each setting solves the whole list of `numerics_models.py`. Rounding may differ;
+the status and the policy may not, nor bounds and costs in their first six digits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numerics_models
+import pytest
+from llvmlite import binding
+
+pytestmark = pytest.mark.timeout(600)
+
+OWN = "own"
+SETTINGS = {
+    "generic": {"NUMBA_CPU_NAME": "generic"},  # compiles code of its own at first: it begins
+    OWN: {},
+    "Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
+    "Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
+    "SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"},
+}
+NEEDED = {"Nehalem": "sse4.2", "Haswell": "avx2", "SkylakeX": "avx512vl"}
+SECONDS = 150  # for one process; all of them together take less than that on two idle cores
+DIGITS = 1e-6
+
+
+@dataclass
+class Run:
+    """What one process said, and how it ended: None if it had to be stopped."""
+
+    code: int | None
+    words: str
+    kernels: dict[str, Any] = field(default_factory=dict)
+    begun: str = ""
+    found: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def ending(self) -> str:
+        """How the process ended, for a message."""
+        how = f"not within {SECONDS} s" if self.code is None else f"with code {self.code}"
+        return f"ended {how} in {self.begun!r}: {self.words[-500:]}"
+
+
+def run(setting: str) -> Run:
+    """Solve the list in a process of its own."""
+    environment = {
+        name: value for name, value in os.environ.items()
+        if name not in ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+    }  # fmt: skip
+    environment |= {**SETTINGS[setting], "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    words = [sys.executable, numerics_models.__file__]
+    try:
+        ended = subprocess.run(
+            words, env=environment, check=False, capture_output=True, timeout=SECONDS
+        )
+        code, out, err = ended.returncode, ended.stdout, ended.stderr
+    except subprocess.TimeoutExpired as late:
+        code, out, err = None, late.stdout or b"", late.stderr or b""
+    told = Run(code, err.decode())
+    for line in out.decode().splitlines():
+        part = json.loads(line)
+        if "blas" in part:
+            told.kernels = part
+        elif "begun" in part:
+            told.begun = part["begun"]
+        else:
+            told.found[part["name"]] = part
+    return told
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(SETTINGS, pool.map(run, SETTINGS), strict=True))
+
+
+def lacking(setting: str) -> str:
+    """The feature that this CPU would need for a setting and does not have."""
+    feature = NEEDED.get(setting, "")
+    return "" if not feature or binding.get_host_cpu_features().get(feature) else feature
+
+
+def alike(ours: float | None, theirs: float | None, size: float) -> bool:
+    """Whether two numbers agree to six digits, of themselves or of the cost they stand beside."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    return math.isclose(ours, theirs, rel_tol=DIGITS, abs_tol=DIGITS * size)
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """What two answers to one problem do not have in common."""
+    found = [
+        f"{key} {ours.get(key)} and {theirs.get(key)}"
+        for key in ("status", "policy")
+        if ours.get(key) != theirs.get(key)
+    ]
+    size = abs(ours.get("cost") or 0.0)
+    found += [
+        f"{key} {ours.get(key)} and {theirs.get(key)}"
+        for key in ("lower_bound", "objective", "cost")
+        if not alike(ours.get(key), theirs.get(key), size)
+    ]
+    return found
+
+
+def test_every_problem_is_solved_by_this_machine(runs: dict[str, Run]) -> None:
+    own = runs[OWN]
+    wrong = {name: part["status"] for name, part in own.found.items()
+             if part["status"] != "CONVERGED"}  # fmt: skip
+    assert wrong == {}
+    assert own.code == 0, own.ending
+    names = [problem.name for problem in numerics_models.problems()]
+    assert list(own.found) == names
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("setting", [name for name in SETTINGS if name != OWN])
+def test_other_kernels_give_the_same_answers(
+    setting: str, runs: dict[str, Run], record_property: Any
+) -> None:
+    other, own = runs[setting], runs[OWN]
+    missing = lacking(setting)
+    if missing:
+        # Such code cannot run here. That it does not is checked; that it was not is told.
+        assert other.code not in (0, None), f"{setting} runs without {missing}"
+        record_property("told", f"kernels {setting}: not run, this CPU has no {missing}")
+        return
+    told = f"kernels {setting}: BLAS {other.kernels['blas']}, Numba for {other.kernels['numba']}"
+    record_property("told", told)
+    if setting in NEEDED and binding.get_host_cpu_features():
+        assert other.kernels["blas"] == [setting]
+    assert other.kernels != own.kernels or setting in own.kernels["blas"]
+    common = [name for name in own.found if name in other.found]
+    found = {name: differences(own.found[name], other.found[name]) for name in common}
+    wrong = [f"{name}: {'; '.join(what)}" for name, what in found.items() if what]
+    assert not wrong, f"{len(wrong)} of {len(found)} problems differ:\n" + "\n".join(wrong)
+    assert other.code == 0, other.ending
+    assert other.found.keys() == own.found.keys()
