@@ -104,7 +104,9 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
     output = tmp_path / "fuzz.jsonl"
     command = [sys.executable, "-m", "tests.fuzz", "--output", str(output), "--resume"]
     subprocess.run([*command, "--to", "3"], cwd=ROOT, capture_output=True, check=False)
-    output.write_text(output.read_text() + '{"case": 3, "fam')  # cut in the middle of a line
+    output.write_text(
+        output.read_text(encoding="utf-8") + '{"case": 3, "fam', encoding="utf-8"
+    )  # cut in the middle of a line
     told = subprocess.run(
         [*command, "--to", "5"], cwd=ROOT, capture_output=True, check=False, text=True
     )
