@@ -60,6 +60,7 @@ ORDER = [
     "plan",
     "weights",
     "evaluate",
+    "judging",
     "pieces",
     "contraction",
     "sight",

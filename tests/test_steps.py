@@ -175,7 +175,9 @@ def test_a_cycle_of_three_is_averaged(cycling_of_three: bw.TabularModel) -> None
 def test_cycles_of_simulated_moments_are_averaged() -> None:
     model = bw.problems.scheduling("small")
     basis = bw.Affine(lower=np.append(-np.inf, np.zeros(model.dimension)))
-    found = bw.solve(model, basis, bw.PIA(cycles="average"), simulation=bw.Simulation(episodes=64))
+    found = bw.solve(
+        model, basis, bw.PIA(cycles="average"), simulation=bw.Simulation(episodes=64), judge=False
+    )
     assert found.status is bw.Status.CYCLING
     np.testing.assert_array_equal(
         found.moments, np.mean([phase.moments for phase in found.phases], axis=0)
@@ -215,6 +217,7 @@ def test_anderson_never_ends_worse_than_the_plain_step(
             bw.Polynomial(1),
             Seen(step_size=step, temperature=smoothing, smoothing_mass=smoothing),
             stop=stop,
+            judge=False,
         )
         for step in (1.0, bw.Anderson())
     )

@@ -26,6 +26,7 @@ from bellweight.bench import Iterate
 from bellweight.certificate import Certificate, certify
 from bellweight.enrichment import Enriched, Enrichment, Growth
 from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
+from bellweight.judging import Judgement
 from bellweight.league import League
 from bellweight.models import (
     EventModel,
@@ -121,6 +122,7 @@ __all__ = [
     "Iterate",
     "Iteration",
     "Iterative",
+    "Judgement",
     "Kernels",
     "Law",
     "League",

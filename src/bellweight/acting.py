@@ -65,15 +65,22 @@ class GreedyChooser(Chooser):
     action_price: FloatArray
     preference: FloatArray | None = None
 
+    def kernel(self) -> Callable[[FloatArray], Any] | None:
+        """Return the problem's own way to find these actions; None: the general solver does."""
+        kernels, wanted = self.model.kernels, self._wanted
+        if kernels is None or wanted is None:
+            return None
+        return kernels.greedy_action(self.action_price, wanted)
+
     def worker(self) -> Worker:
-        model, price = self.model, self.action_price
-        wanted = model.preference if self.preference is None else self.preference
-        act = None
-        if model.kernels is not None and wanted is not None:
-            act = model.kernels.greedy_action(price, wanted)
+        act = self.kernel()
         if act is None:
-            act = ActionProgram(model, price, wanted).actions
+            act = ActionProgram(self.model, self.action_price, self._wanted).actions
         return lambda states, keys, step: (act(states), None)
+
+    @property
+    def _wanted(self) -> FloatArray | None:
+        return self.model.preference if self.preference is None else self.preference
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,8 +43,9 @@ _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the co
 _REACHED = 1e-9  # distance below which the phase-one problem counts as solved
 MOST_REFINED = 200  # basis functions up to which a program is solved with twice the digits
 _REFINED_POOL = 4_000  # rows that it starts with at the most
+_SPOILT = 0.01  # share of the objective that rounding of the coefficients may take
 _CORRECTIONS = 3  # of a basis's equations: each gains some ten digits
-_MATTERS = 1e-13  # share of a dropped function's moment by which it misses its equation
+_MATTERS = 2e-15  # share of a dropped function's moment by which it misses its equation
 
 
 def solve_alp(
@@ -83,7 +84,9 @@ class AlpProgram:
         if solution is None or (solution.proven and not solution.audit.passed):
             solution = self._refined(moments, reference, solution)
         solution = self._with_all_that_matter(solution, moments, reference)
-        status = Status.OPTIMAL if solution.audit.passed else Status.INACCURATE
+        spoilt = self._noise(solution) > _SPOILT * max(abs(solution.objective), self.lp.cost_unit)
+        right = solution.audit.passed and not spoilt
+        status = Status.OPTIMAL if right else Status.INACCURATE
         status = status if solution.proven else Status.TIME_LIMIT
         return replace(solution, status=status, seconds=time.perf_counter() - began)
 
@@ -131,7 +134,7 @@ class AlpProgram:
         exact = _exactly(self.rows, moments, reference)
         vertex = search.run(exact, np.union1d(newest, self._basic), self._basic)
         self.add(vertex.pool[~self.contains(vertex.pool)])
-        solution = _of_vertex(self, vertex, moments)
+        solution = _of_vertex(self, vertex, moments, exact)
         if before is not None and not _worse(before.audit, solution.audit):
             return before
         self._refines, self._basic = True, vertex.rows
@@ -147,17 +150,46 @@ class AlpProgram:
         """
         while solution.proven and self._can_refine:
             dropped = np.setdiff1d(np.arange(self.rows.n_basis), self._columns)
-            exact = self.rows.exact_rows(solution.tight[solution.dual > 0.0])
-            dual = doubled(solution.dual[solution.dual > 0.0])
-            wanted = _exactly(self.rows, moments, reference).at(dropped)
-            reached = product(exact.at((slice(None), dropped)).transposed, dual)
-            size = np.abs(exact.high[:, dropped]).T @ dual.high + np.abs(wanted.high)
-            missed = np.abs(subtract(reached, wanted).high) > _MATTERS * size
-            if not missed.any():
+            if len(dropped) == 0:
                 break
-            self._columns = np.union1d(self._columns, dropped[missed])
-            solution = self._refined(moments, reference, None)
+            missed = dropped[
+                self._missed(solution, _exactly(self.rows, moments, reference))[dropped]
+            ]
+            if len(missed) == 0:
+                break
+            before, self._columns = self._columns, np.union1d(self._columns, missed)
+            fuller = self._refined(moments, reference, None)
+            if fuller.objective - self._noise(fuller) <= solution.objective - self._noise(solution):
+                self._columns = before
+                return replace(solution, given_up=fuller.objective - solution.objective)
+            solution = fuller
         return solution
+
+    def _noise(self, solution: AlpSolution) -> float:
+        """Return what rounding can take from an objective: what the dual pays for the rows' own."""
+        used = solution.dual > 0.0
+        raw = self.rows.rows(solution.tight[used])[0]
+        terms = np.asarray(abs(raw) @ np.abs(solution.coef))
+        return tolerances.ROUNDING * float(solution.dual[used] @ terms)
+
+    def _missed(self, solution: AlpSolution, moments: Doubled) -> BoolArray:
+        """Return which equations (K,) of the dual do not hold by more than rounding."""
+        used = solution.dual > 0.0
+        exact = self.rows.exact_rows(solution.tight[used]).transposed
+        dual = doubled(solution.dual[used])
+        scale = np.abs(exact.high).max(axis=1, initial=0.0)
+        scaled = exact.high / np.where(scale > 0.0, scale, 1.0)[:, None]
+        for _ in range(_CORRECTIONS):
+            error = subtract(moments, product(exact, dual)).high
+            missing = error / np.where(scale > 0.0, scale, 1.0)
+            step = np.linalg.lstsq(scaled[self._columns], missing[self._columns])[0]
+            dual = add(dual, doubled(np.asarray(step, dtype=np.float64)))
+        size = np.abs(exact.high) @ np.abs(dual.high) + np.abs(moments.high)
+        error = np.abs(subtract(moments, product(exact, dual)).high) / np.where(
+            size > 0.0, size, 1.0
+        )
+        left = float(error[self._columns].max(initial=0.0))
+        return np.asarray(error > _MATTERS + 10.0 * left)
 
     def contains(self, keys: IntArray) -> BoolArray:
         """Return which keys are rows of the master program already."""
@@ -199,7 +231,7 @@ class AlpProgram:
 
     def audit(
         self,
-        moments: FloatArray,
+        moments: Doubled,
         coef: Doubled,
         keys: IntArray,
         dual: FloatArray,
@@ -212,24 +244,39 @@ class AlpProgram:
         `found` is the last look at all rows, and `noise` (K,) the scale below which an error of the
         dual's equations is rounding.
         """
-        close, close_cost = self.rows.rows(found.close)
-        slack = close_cost - close @ coef.high
         used = dual > 0.0
         raw, cost = self.rows.rows(keys[used])
-        size = abs(raw).T @ dual[used] + np.abs(moments) + noise
-        error = np.abs(raw.T @ dual[used] + self.raw_bounds.T @ at_bound - moments)
-        objective = dot(doubled(moments), coef)
+        size = abs(raw).T @ dual[used] + np.abs(moments.high) + noise
+        error = np.abs(raw.T @ dual[used] + self.raw_bounds.T @ at_bound - moments.high)
+        objective = dot(moments, coef)
         dual_terms = np.append(cost * dual[used], self.bound_cost * at_bound)
         rounding = tolerances.ROUNDING / tolerances.OPTIMALITY * self.lp.cost_unit
         scale = max(abs(objective), float(np.abs(dual_terms).sum()))
         scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
         relative = error / np.where(size > 0.0, size, 1.0)
+        violation, relative_violation = self._violation(coef.high, found)
         return Audit(
-            violation=max(found.violation, -float(slack.min())),
-            relative_violation=max(0.0, -float((slack / found.close_size).min())),
+            violation=violation,
+            relative_violation=relative_violation,
             dual_residual=float(np.max(relative[self._columns])),
             gap=abs(objective - float(dual_terms.sum())) / scale,
         )
+
+    def _violation(self, coef: FloatArray, found: Separation) -> tuple[float, float]:
+        """Return the largest violation, in units of cost and relative to the rows' scales."""
+        close, cost = self.rows.rows(found.close)
+        slack = cost - close @ coef
+        if (slack < -tolerances.FEASIBILITY * found.close_size).any():
+            # Rounding is no violation: neither that of the sum nor that of the coefficients.
+            slack = subtract(
+                doubled(cost), product(self.rows.exact_rows(found.close), doubled(coef))
+            ).high
+        rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * (abs(close) @ np.abs(coef))
+        relative = slack / (found.close_size + rounding)
+        largest = -float(slack.min())
+        if found.proven:
+            return max(largest, 0.0), max(0.0, -float(relative.min()))
+        return max(found.violation, largest), max(0.0, -float(relative.min()))
 
     @property
     def keys(self) -> IntArray:
@@ -416,7 +463,7 @@ class _Attempt:
             dual=dual,
             unique=bool(free),
             audit=program.audit(
-                self.moments, coef, tight, dual, at_bound, found, self._noise(tight, dual)
+                doubled(self.moments), coef, tight, dual, at_bound, found, self._noise(tight, dual)
             ),
             passes=self.passes,
             rounds=self.rounds,
@@ -491,7 +538,9 @@ def _exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -
     return exact
 
 
-def _of_vertex(program: AlpProgram, vertex: Vertex, moments: FloatArray) -> AlpSolution:
+def _of_vertex(
+    program: AlpProgram, vertex: Vertex, moments: FloatArray, exact: Doubled
+) -> AlpSolution:
     """Return what a vertex found with twice the digits says; coordinates are its basis's rows."""
     rows, coef = program.rows, vertex.coef
     found = program.scan(moments, coef.high)
@@ -518,7 +567,7 @@ def _of_vertex(program: AlpProgram, vertex: Vertex, moments: FloatArray) -> AlpS
     return AlpSolution(
         status=Status.OPTIMAL,
         coef=coef.high,
-        objective=dot(doubled(moments), coef),
+        objective=dot(exact, coef),
         moments=moments,
         tight=tight,
         tight_rows=shares[is_tight],
@@ -529,7 +578,7 @@ def _of_vertex(program: AlpProgram, vertex: Vertex, moments: FloatArray) -> AlpS
         moment_terms=np.abs(vertex.inner),
         dual=dual,
         unique=bool(free),
-        audit=program.audit(moments, coef, tight, dual, at_bound, found, np.zeros(rows.n_basis)),
+        audit=program.audit(exact, coef, tight, dual, at_bound, found, np.zeros(rows.n_basis)),
         passes=vertex.passes,
         rounds=vertex.steps,
         n_rows=len(vertex.pool),

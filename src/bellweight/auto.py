@@ -332,7 +332,7 @@ class _Season:
             thing, delta = thing.method, thing.regularisation
         if isinstance(thing, Plan):
             self._policies[name] = thing.run(
-                replace(self.order, regularisation=delta, progress=False)
+                replace(self.order, regularisation=delta, progress=False, judge=False)
             ).policy
             return {}
         assert self._bench is not None

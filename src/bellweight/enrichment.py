@@ -220,7 +220,7 @@ class _Run:
         result = solve(
             self.model, basis, self.plan.method, rows=order.rows, simulation=order.simulation,
             stop=self._stop(), regularisation=order.regularisation, seed=order.seed,
-            jobs=order.jobs, progress=order.progress,
+            jobs=order.jobs, progress=order.progress, judge=False,
         )  # fmt: skip
         if result.weights is None:
             raise ArgumentError(

@@ -222,7 +222,7 @@ def evaluate(
         target = checks.positive(half_width, "half_width")
         steps = _long_enough(model, policy, target, steps, chosen=horizon is not None)
         costs = _until(rollout, target, steps, seed, jobs, resume)
-    return _evaluation(costs, steps, seed, _tail(model, policy, steps))
+    return _evaluation(costs, steps, seed, tail_of(model, policy, steps))
 
 
 def compare(
@@ -252,7 +252,7 @@ def compare(
     }
     return Comparison(
         evaluations={
-            name: _evaluation(costs[name], steps, seed, _tail(model, policy, steps))
+            name: _evaluation(costs[name], steps, seed, tail_of(model, policy, steps))
             for name, policy in policies.items()
         },
         differences={
@@ -314,7 +314,7 @@ def _until(
 def _long_enough(model: Model, policy: Policy, target: float, steps: int, *, chosen: bool) -> int:
     """Return a horizon whose tail is within the target; refuse a shorter one the user chose."""
     for _ in range(_MOST_LONGER):
-        tail = _tail(model, policy, steps)[0]
+        tail = tail_of(model, policy, steps)[0]
         if tail is None or tail <= target:
             return steps
         longer = steps + int(np.ceil(np.log(target / tail) / np.log(model.discount)))
@@ -334,7 +334,7 @@ def _evaluation(
     return Evaluation(mean, width, len(costs), horizon, tail[0], seed, tail[1])
 
 
-def _tail(model: Model, policy: Policy, horizon: int) -> tuple[float | None, str]:
+def tail_of(model: Model, policy: Policy, horizon: int) -> tuple[float | None, str]:
     """Return a bound on the cost after the horizon, or None and the reason."""
     if isinstance(model, TabularModel):
         return _tabular_tail(model, policy, horizon), ""

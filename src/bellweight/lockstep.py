@@ -8,6 +8,7 @@ nor the policy changes what happens to it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from bellweight.models.laws import Sampled
 from bellweight.streams import Keys, compiled, draw, episode_key, pick
 
 Sparse = tuple[IntArray, IntArray, FloatArray]
+See = Callable[[FloatArray], None]
 
 
 class FeatureRollout(ABC):
@@ -54,8 +56,12 @@ class LinearRollout(FeatureRollout):
     def states(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
         """Return the states (steps, episodes, n) that the episodes visit."""
         seen: list[FloatArray] = []
-        self._run(first, last, horizon, keys, seen)
+        self._run(first, last, horizon, keys, lambda states: seen.append(states.copy()))
         return np.array(seen)
+
+    def watched(self, first: int, last: int, horizon: int, keys: Keys, see: See) -> FloatArray:
+        """Return the costs of episodes; `see` is shown the states (n, d) of every step."""
+        return self._run(first, last, horizon, keys, see)[0]
 
     def _run(
         self,
@@ -63,7 +69,7 @@ class LinearRollout(FeatureRollout):
         last: int,
         horizon: int,
         keys: Keys,
-        seen: list[FloatArray] | None = None,
+        see: See | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         model, n = self.model, last - first
         action_keys, event_keys = (_episode_keys(key, first, n) for key in keys[1:])
@@ -74,8 +80,8 @@ class LinearRollout(FeatureRollout):
         noise = np.zeros((n, model.noise_matrix.shape[1]))
         factor = 1.0
         for step in range(horizon):
-            if seen is not None:
-                seen.append(states.copy())
+            if see is not None:
+                see(states)
             actions, in_dual = choose(states, action_keys, step)
             if in_dual is not None:
                 hits += factor * in_dual

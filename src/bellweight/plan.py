@@ -21,7 +21,10 @@ Found_co = TypeVar("Found_co", covariant=True)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Order:
-    """What the caller of `solve` asked for, besides the plan: its arguments, as given."""
+    """What the caller of `solve` asked for, besides the plan: its arguments, as given.
+
+    `judge` is about what the plan returns; the solves that it is made of are not judged.
+    """
 
     model: Model
     basis: Basis
@@ -32,6 +35,7 @@ class Order:
     seed: int = 0
     jobs: int | None = None
     progress: bool | Callable[[Iteration], None] = False
+    judge: bool = True
 
 
 @dataclass(frozen=True, eq=False)

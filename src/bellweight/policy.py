@@ -361,8 +361,10 @@ class Greedy(Policy):
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        values = np.max([rows.values(piece) for piece in np.atleast_2d(coef)], axis=0)
-        actions = greedy_actions(model, values, mass, trust_dual=trust_dual)
+        pieces = np.atleast_2d(coef)
+        values = np.max([rows.values(piece) for piece in pieces], axis=0)
+        noise = rows.n_basis * np.max([rows.value_terms(piece) for piece in pieces], axis=0)
+        actions = greedy_actions(model, values, mass, noise=noise, trust_dual=trust_dual)
         return cls(
             basis=rows.basis,
             coef=coef,
@@ -514,19 +516,21 @@ def greedy_actions(
     values: FloatArray,
     dual: FloatArray | None = None,
     *,
+    noise: FloatArray | None = None,
     trust_dual: bool = False,
 ) -> IntArray:
     """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action.
 
+    `noise` (S,) is the size of the terms that the values were added up from, as in `tie_margin`.
     With `trust_dual` states with dual mass take the action of most mass, unsearched.
     """
     mass = np.zeros(model.n_pairs) if dual is None else dual
     if trust_dual:
         tied = mass > 0.0
         unknown = np.flatnonzero(by_state(model, mass)[model.pair_state] <= 0.0)
-        tied[unknown] = _tied(model, values, unknown)
+        tied[unknown] = _tied(model, values, unknown, noise)
     else:
-        tied = _tied(model, values, slice(None))
+        tied = _tied(model, values, slice(None), noise)
     mass = np.where(tied, mass, -1.0)
     top = np.maximum.reduceat(mass, model.pair_start[:-1])[model.pair_state]
     # Equal masses differ by rounding; among them the lowest action is taken.
@@ -535,7 +539,9 @@ def greedy_actions(
     return model.pair_action[chosen[first]]
 
 
-def _tied(model: TabularModel, values: FloatArray, pairs: IntArray | slice) -> Any:
+def _tied(
+    model: TabularModel, values: FloatArray, pairs: IntArray | slice, noise: FloatArray | None
+) -> Any:
     """Return which pairs, of all pairs of some states, are greedy within the margin of a tie."""
     quality = model.cost[pairs] + model.discount * (model.transition[pairs] @ values)
     starts = np.flatnonzero(np.diff(model.pair_state[pairs], prepend=-1))
@@ -543,24 +549,30 @@ def _tied(model: TabularModel, values: FloatArray, pairs: IntArray | slice) -> A
         return np.zeros(0, dtype=np.bool_)
     best = np.minimum.reduceat(quality, starts)
     counts = np.diff(np.append(starts, len(quality)))
-    return quality <= np.repeat(best, counts) + tie_margin(model, values, pairs)
+    return quality <= np.repeat(best, counts) + tie_margin(model, values, pairs, noise)
 
 
 def tie_margin(
-    model: TabularModel, values: FloatArray, pairs: IntArray | slice = slice(None)
+    model: TabularModel,
+    values: FloatArray,
+    pairs: IntArray | slice = slice(None),
+    noise: FloatArray | None = None,
 ) -> FloatArray:
     """Return how much (n,) a pair's cost plus discounted next value may exceed another's in a tie.
 
     The margin is relative to the terms of the sum, not to the sum, which may cancel to zero; the
-    second part is what rounding leaves of values that are zero themselves. It looks at the costs of
-    the state and of where the pair leads, so a huge cost elsewhere does not make ties here.
+    second part is what rounding leaves of the values themselves. It is relative to `noise` (S,),
+    the size of the terms that each value was added up from; where that is not known, to the costs
+    of the state and of where the pair leads, so a huge cost elsewhere does not make ties here.
     """
     following = model.transition[pairs]
     terms = np.abs(model.cost[pairs]) + model.discount * (following @ np.abs(values))
-    largest = np.maximum.reduceat(np.abs(model.cost), model.pair_start[:-1])
-    nearby = largest[model.pair_state[pairs]] + following @ largest
-    rounding = np.finfo(float).eps * nearby / (1.0 - model.discount)
-    return np.asarray(tolerances.TIE * terms + rounding)
+    if noise is None:
+        largest = np.maximum.reduceat(np.abs(model.cost), model.pair_start[:-1])
+        nearby = (largest[model.pair_state[pairs]] + following @ largest) / (1.0 - model.discount)
+    else:
+        nearby = model.discount * (following @ noise)
+    return np.asarray(tolerances.TIE * terms + np.finfo(float).eps * nearby)
 
 
 def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArray:

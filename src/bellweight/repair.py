@@ -62,7 +62,7 @@ def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repair
     value = _value(rows, found)
     return Repaired(
         coef=found,
-        value=float(np.nextafter(value, -np.inf)),
+        value=value - _error(rows, found, value),
         violation=max(0.0, -float(slack.min())),
         loss=max(0.0, before - value),
     )
@@ -147,3 +147,9 @@ def _gamma(rows: TabularRows) -> float:
 def _value(rows: TabularRows, coef: FloatArray) -> float:
     """Return the value of coefficients under the initial distribution, to the last digit."""
     return dot(rows.exact_moments(rows.model.initial), doubled(coef))
+
+
+def _error(rows: TabularRows, coef: FloatArray, value: float) -> float:
+    """Return a bound on the rounding error of a value: that of its last digit, and of its terms."""
+    terms = float(rows.model.initial @ rows.value_terms(coef))
+    return 2.0 * _UNIT * abs(value) + _UNIT**1.9 * terms

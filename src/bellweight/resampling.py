@@ -233,6 +233,7 @@ def _solved(order: Order, method: Method, states: IntArray) -> Result:
     return solve(
         order.model, order.basis, method, rows=SampledRows(states), simulation=order.simulation,
         stop=order.stop, regularisation=order.regularisation, seed=order.seed, jobs=order.jobs,
+        judge=False,
     )  # fmt: skip
 
 

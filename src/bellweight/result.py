@@ -13,10 +13,12 @@ import numpy as np
 from bellweight import files, identity
 from bellweight.basis import Basis
 from bellweight.checks import FloatArray
-from bellweight.display import Column, Table, facts_table, number_text
+from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
+from bellweight.evaluate import Difference
+from bellweight.judging import Judgement
 from bellweight.models import TabularModel
 from bellweight.occupancy import Simulation, simulated_occupancy
 from bellweight.policy import Greedy, Model, Support
@@ -63,14 +65,17 @@ class Phase:
 class Result(Faces, files.Checked):
     """What a run found, how it ended, and how good it is.
 
-    `coef` (K,) belongs to the basis as the user wrote it. `lower_bound` is the approximate value of
-    the initial distribution, less what the audit's violation could add to it, and `cost` the exact
-    cost of the greedy policy from it: the optimal cost lies between them. Both are None where
-    states cannot be enumerated: use `bellweight.evaluate` there. `support` lists where the dual has
-    mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error` (K,) are
-    the standard errors of simulated moments. `regularisation` is that of the program; a lower bound
-    has been repaired for the violation that it allows. `average` is the reported iterate of a cycle
-    where that is the average of its `phases`, else None.
+    `coef` (K,) belongs to the basis as the user wrote it. `cost` is that of the greedy policy from
+    the initial distribution: exact on tabular models, elsewhere the mean of the simulation that
+    judged it, None where it was not judged. `judgement` has its error, and what acting at random
+    and the method's target cost. `lower_bound` is the approximate value of the initial
+    distribution, less what the audit's violation could add to it; None where states cannot be
+    enumerated. Where both are exact the optimal cost lies between them. `support` lists where the
+    dual has mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error`
+    (K,) are the standard errors of simulated moments. `regularisation` is that of the program; a
+    lower bound has been repaired for the violation that it allows. `average` is the reported
+    iterate of a cycle where that is the average of its `phases`, else None. `seconds` is what the
+    run took, without the judgement's own seconds.
     """
 
     status: Status
@@ -100,6 +105,12 @@ class Result(Faces, files.Checked):
     model_digest: str
     regularisation: float = 0.0
     average: Phase | None = None
+    judgement: Judgement | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether occupancies and costs are exact, as on tabular models, and not simulated."""
+        return self.dual is not None
 
     @property
     def method_name(self) -> str:
@@ -184,7 +195,8 @@ class Result(Faces, files.Checked):
     def _gap(self) -> tuple[Picture, ...]:
         if self.cost is None:
             return ()
-        return (gap_chart([Between(self.method_name, self.cost, low=self.lower_bound)]),)
+        width = None if self.judgement is None else self.judgement.cost.half_width or None
+        return (gap_chart([Between(self.method_name, self.cost, width, self.lower_bound)]),)
 
     def _convergence(self) -> tuple[Picture, ...]:
         return convergence_chart(self.history, exact=self.weights is not None)
@@ -219,7 +231,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     name = result.method_name
     last = result.reported
     yield "status", f"{result.status.name}: {result.status.message}"
-    yield "iterations", f"{len(result.history)} in {result.seconds:.2f} s"
+    found = result.judgement
+    judged = "" if found is None else f"; judged in {found.seconds:.2f} s"
+    yield "iterations", f"{len(result.history)} in {result.seconds:.2f} s{judged}"
     if last.sup_norm is not None:
         of = "" if result.weights is not None else "moments of "
         yield "mismatch", f"{last.sup_norm:.2g} between {of}weights and occupancy (sup norm)"
@@ -281,13 +295,46 @@ def _phase_text(phase: Phase) -> str:
 
 
 def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
-    if result.cost is None or result.lower_bound is None:
+    if result.cost is None:
         return
-    gap = max(0.0, result.cost - result.lower_bound)
-    low, high = number_text(result.lower_bound), number_text(result.cost)
-    yield "cost", f"{high} (greedy policy, exact, over all time)"
-    yield "optimum", f"between {low} and {high}"
-    yield "loss", f"at most {number_text(gap)} ({_share(gap, result.cost)})"
+    if result.is_exact:
+        yield "cost", f"{number_text(result.cost)} (greedy policy, exact, over all time)"
+    elif result.judgement is not None:
+        yield "cost", f"{result.judgement.cost} (greedy policy, {_simulated(result.judgement)})"
+    if result.judgement is not None:
+        yield from _rivals(result.judgement)
+    if result.is_exact and result.lower_bound is not None:
+        gap = max(0.0, result.cost - result.lower_bound)
+        low, high = number_text(result.lower_bound), number_text(result.cost)
+        yield "optimum", f"between {low} and {high}"
+        yield "loss", f"at most {number_text(gap)} ({_share(gap, result.cost)})"
+
+
+def _simulated(found: Judgement) -> str:
+    tail = "" if found.tail_bound is None else f", tail at most {found.tail_bound:,.3g}"
+    return f"{found.episodes:,} episodes of {found.horizon:,} steps{tail}"
+
+
+def _rivals(found: Judgement) -> Iterator[tuple[str, str]]:
+    """Tell what acting at random and the target cost, and how the policy compares."""
+    if found.random is None:
+        yield "at random", f"not known: {found.random_reason}"
+    else:
+        also = ", also the target" if found.target_is_random else ""
+        yield "at random", f"{found.random}{also}; {_compared(found.minus_random)}"
+    if found.target is not None:
+        yield "target", f"{found.target}; {_compared(found.minus_target)}"
+
+
+def _compared(gap: Difference | None) -> str:
+    assert gap is not None
+    if gap.is_clear:
+        apart = interval_text(abs(gap.mean), gap.half_width)
+        return f"the policy costs {apart} {'less' if gap.mean < 0.0 else 'more'}"
+    if gap.mean == gap.half_width == 0.0:
+        return "the policy costs the same"
+    apart = interval_text(gap.mean, gap.half_width, sign="+")
+    return f"the difference, {apart}, is within noise"
 
 
 def _proven_modulus(result: Result) -> str:
@@ -296,8 +343,10 @@ def _proven_modulus(result: Result) -> str:
 
 
 def _advice(result: Result) -> str:
-    if result.cost is None or result.lower_bound is None:
+    if result.cost is None:
         return "bellweight.evaluate(model, result.policy) tells what the policy costs"
+    if not result.is_exact or result.lower_bound is None:
+        return "bellweight.compare(model, ...) compares the policy with those you know"
     if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"

@@ -117,6 +117,11 @@ class Method(ABC):
         return self
 
     @property
+    def target_policy(self) -> Policy | None:
+        """The policy that a prepared method is drawn to, to be compared with; None: it has none."""
+        return None
+
+    @property
     def averages_cycles(self) -> bool:
         """Whether a cycle is reported by the average of its phases, not by its cheapest phase."""
         return False
@@ -132,7 +137,8 @@ class Outcome:
     """How a run ended: the iterate to report, the history, and all phases of a cycle.
 
     `reported` is the place of the reported iterate in the history. `average_cost` is that of the
-    reported iterate where it is the average of the phases.
+    reported iterate where it is the average of the phases. `target` is the policy that the method
+    was drawn to, None where it has none.
     """
 
     status: Status
@@ -142,6 +148,7 @@ class Outcome:
     phases: tuple[Iterate, ...] = ()
     phase_costs: tuple[Cost, ...] = ()
     average_cost: Cost | None = None
+    target: Policy | None = None
 
 
 def select_weights(
@@ -160,13 +167,15 @@ def select_weights(
     """
     run = _Run(bench, method, stop, list(history), watch, visit)
     try:
-        return run.until_stopped(point)
+        outcome = run.until_stopped(point)
     except SolverError as problem:
         raise SolverError(problem.status, problem.detail, run.history) from problem
     except KeyboardInterrupt:
         if run.last is None:
             raise
-        return Outcome(Status.INTERRUPTED, run.last, tuple(run.history), len(run.history) - 1)
+        place = len(run.history) - 1
+        outcome = Outcome(Status.INTERRUPTED, run.last, tuple(run.history), place)
+    return replace(outcome, target=run.target)
 
 
 class _Run:
@@ -186,6 +195,7 @@ class _Run:
         self.stop = stop
         self.history = history
         self.last: Iterate | None = None
+        self.target: Policy | None = None
         self._watch = watch
         self._visit = visit
         self._began = time.perf_counter()
@@ -196,6 +206,7 @@ class _Run:
 
     def until_stopped(self, point: Point | None) -> Outcome:
         method = self.method.prepare(self.bench)
+        self.target = method.target_policy
         if point is None:
             point = method.first(self.bench)
         self._stepper = method.stepper()

@@ -42,7 +42,8 @@ class Solution:
     """What every kind of program says: audited coefficients (K,) for moments (K,).
 
     `passes` counts the looks at all rows, `rounds` the steps of the method, `n_rows` the rows that
-    took part. `proven` is off when the last search for violated rows was cut short.
+    took part. `proven` is off when the last search for violated rows was cut short. `given_up` is
+    what the objective would gain from dropped functions, if rounding did not spoil the gain.
     """
 
     status: Status
@@ -55,6 +56,7 @@ class Solution:
     n_rows: int
     proven: bool
     seconds: float
+    given_up: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

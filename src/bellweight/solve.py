@@ -12,13 +12,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from itertools import zip_longest
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from bellweight import checks, files, identity
+from bellweight import checks, files, identity, judging
 from bellweight.basis import Basis
 from bellweight.bench import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
 from bellweight.checks import FloatArray
@@ -33,9 +33,25 @@ from bellweight.result import Phase, Result
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.solution import cost_unit
-from bellweight.status import ArgumentError, BellweightWarning, ModelError, Status
+from bellweight.status import (
+    ArgumentError,
+    BellweightError,
+    BellweightWarning,
+    ModelError,
+    Status,
+)
 
-__all__ = ["Phase", "Result", "Rows", "basis_of", "bench_of", "result_of", "solve", "watch_of"]
+__all__ = [
+    "Phase",
+    "Result",
+    "Rows",
+    "basis_of",
+    "bench_of",
+    "judged",
+    "result_of",
+    "solve",
+    "watch_of",
+]
 
 _MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[Iteration], None]
@@ -48,7 +64,7 @@ def solve(
     model: Model, basis: Basis, method: Method, *, rows: Rows | None = ...,
     simulation: Simulation | None = ..., stop: Stop | None = ..., regularisation: float = ...,
     seed: int = ..., jobs: int | None = ..., progress: bool | Watch = ...,
-    resume: Result | str | os.PathLike[str] | None = ...,
+    resume: Result | str | os.PathLike[str] | None = ..., judge: bool = ...,
 ) -> Result: ...  # fmt: skip
 
 
@@ -57,6 +73,7 @@ def solve(
     model: Model, basis: Basis, method: Plan[Found], *, rows: Rows | None = ...,
     simulation: Simulation | None = ..., stop: Stop | None = ..., regularisation: float = ...,
     seed: int = ..., jobs: int | None = ..., progress: bool | Watch = ..., resume: None = ...,
+    judge: bool = ...,
 ) -> Found: ...  # fmt: skip
 
 
@@ -73,6 +90,7 @@ def solve(
     jobs: int | None = None,
     progress: bool | Watch = False,
     resume: Result | str | os.PathLike[str] | None = None,
+    judge: bool = True,
 ) -> Any:
     """Choose weights, solve the program, and return a `Result`; or carry out a plan.
 
@@ -83,6 +101,10 @@ def solve(
     `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
     more states, and rows may be violated by what the audit reports. A plan, such as `Auto()`, makes
     several solves with these arguments and returns what it says.
+
+    With `judge` the policy is compared with acting at random and with the method's target, exactly
+    on tabular models and elsewhere by about a second of simulation: `result.judgement`. A policy
+    that is no better is warned of.
     """
     if not isinstance(method, Method | Plan):
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
@@ -90,6 +112,8 @@ def solve(
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
     if progress is not True and progress is not False and not callable(progress):
         raise ArgumentError(f"progress is {progress!r}, expected True, False or a function")
+    if judge is not True and judge is not False:
+        raise ArgumentError(f"judge is {judge!r}, expected True or False")
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     if isinstance(method, Plan):
@@ -101,6 +125,7 @@ def solve(
             Order(
                 model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
                 regularisation=regularisation, seed=seed, jobs=jobs, progress=progress,
+                judge=judge,
             )
         )  # fmt: skip
         return _warned(found) if isinstance(found, Result) else found
@@ -118,7 +143,34 @@ def solve(
             watch=watch_of(progress),
         )
         seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-        return _warned(result_of(bench, method, outcome, limits, seed, seconds))
+        result = result_of(bench, method, outcome, limits, seed, seconds)
+        return _warned(judged(bench, outcome, result) if judge else result)
+
+
+def judged(bench: Bench, outcome: Outcome, result: Result) -> Result:
+    """Return a result with its policy judged; one that was interrupted is left as it is."""
+    if result.status is Status.INTERRUPTED:
+        return result
+    try:
+        found, notes = judging.judge(
+            bench,
+            result.policy,
+            outcome.target,
+            cost=result.cost,
+            lower_bound=result.lower_bound,
+        )
+    except KeyboardInterrupt:
+        unknown = (
+            "the policy was not judged, because that was interrupted: bellweight.compare(model, "
+            '{"result": result.policy, "random": Uniform()}) does it'
+        )
+        return replace(result, warnings=(*result.warnings, unknown))
+    except BellweightError as problem:
+        unknown = f"the policy was not judged, because that failed: {problem}"
+        return replace(result, warnings=(*result.warnings, unknown))
+    return replace(
+        result, cost=found.cost.mean, judgement=found, warnings=(*result.warnings, *notes)
+    )
 
 
 def _warned(result: Result) -> Result:
@@ -388,10 +440,17 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
     dropped = bench.program().dropped
     if dropped:
         shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-        notes.append(
+        note = (
             f"{len(dropped)} of {bench.rows.n_basis} basis functions depend on earlier ones and "
             f"were dropped (coefficient zero): {shown}"
         )
+        if iterate.solution.given_up > 0.0:
+            note += (
+                "; they differ from the others by so little that what the objective could gain "
+                f"from them, {iterate.solution.given_up:.3g}, is lost to rounding: use functions "
+                "that differ more"
+            )
+        notes.append(note)
     if _is_constant(bench, iterate):
         notes.append(
             "the value function is the same in every state: the policy looks at the cost of one "

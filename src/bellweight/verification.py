@@ -161,7 +161,7 @@ def _statement(
     allowed = TOLERANCE * max(unit, abs(value))
     return [
         _near("value", certificate.value, value, allowed),
-        _near("cost", certificate.cost, cost + error, TOLERANCE * unit),
+        _near("cost", certificate.cost, cost + error, TOLERANCE * unit + 2.0 * error),
         _near("bound", certificate.bound, cost + error - value, allowed),
     ]
 

@@ -237,6 +237,10 @@ class DIA(Iterative):
             return self
         return replace(self, target=_finished(bench, self.target, "target").greedy)
 
+    @property
+    def target_policy(self) -> Policy | None:
+        return self.target if isinstance(self.target, Policy) else None
+
     def generate(self, iterate: Iterate) -> Policy:
         assert isinstance(self.target, Policy)
         settings = self.temperature, self.smoothing_mass, self.extend

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 
 from bellweight import checks, files
 from bellweight.basis.core import Basis, unfitted, variable_names
 from bellweight.checks import FloatArray
 from bellweight.status import BasisError
-
-_MOST_IN_MEDIAN = 2_000  # centres whose distances the median width looks at
 
 
 @files.storable
@@ -86,8 +85,8 @@ class Radial(Basis):
     """The constant and a Gaussian bump exp(-|x - centre|^2 / (2 width^2)) for each centre.
 
     `centres` (m, d) are given, or a number of them is drawn by `seed` from the model's states,
-    without repetition. The width is given or the median distance between centres. Distances are
-    Euclidean: scale coordinates of different units, or use `Product(Radial(...))`.
+    without repetition. The width is given or the median distance from a centre to the nearest other
+    one. Distances are Euclidean: scale coordinates of different units, or use `Product(Radial(...))`.
     """
 
     centres: Any
@@ -97,8 +96,8 @@ class Radial(Basis):
     def __post_init__(self) -> None:
         if self.width is not None and not _is_positive(self.width):
             raise BasisError(
-                f"width is {self.width!r}, expected a number above 0: leave it out for the median "
-                "distance between centres"
+                f"width is {self.width!r}, expected a number above 0: leave it out for the "
+                "distance between neighbouring centres"
             )
         _whole(self.seed, "seed", 0)
         if _is_whole(self.centres):
@@ -123,7 +122,7 @@ class Radial(Basis):
                 )
             drawn = np.random.default_rng(self.seed).choice(len(distinct), centres, replace=False)
             centres = distinct[np.sort(drawn)]
-        fitted = replace(self, centres=centres, width=self.width or _median_distance(centres))
+        fitted = replace(self, centres=centres, width=self.width or _spacing(centres))
         fitted._check(states.shape[1])
         return fitted
 
@@ -262,11 +261,15 @@ def _increasing(numbers: Any, name: str) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
-def _median_distance(centres: FloatArray) -> float:
+def _spacing(centres: FloatArray) -> float:
+    """Return the median distance from a centre to the nearest other one.
+
+    Bumps much wider than that are so much alike that only huge coefficients tell them apart.
+    """
     if len(centres) < 2:
         raise BasisError("one centre has no distance to others: give a width")
-    step = -(-len(centres) // _MOST_IN_MEDIAN)
-    return float(np.median(pdist(centres[::step])))
+    nearest, _ = KDTree(centres).query(centres, k=2)
+    return float(np.median(nearest[:, 1]))
 
 
 def _whole(value: Any, name: str, least: int) -> int:

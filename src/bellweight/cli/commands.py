@@ -176,6 +176,10 @@ def solve(
         typer.Option(metavar="FILE.npz", help="Go on with a saved result, its basis and method."),
     ] = None,
     json: JsonFile = None,
+    no_judge: Annotated[
+        bool,
+        typer.Option("--no-judge", help="Do not compare the policy with acting at random."),
+    ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> int:
@@ -194,7 +198,7 @@ def solve(
         sample = sampling.sample(wanted, model, seed)
         job = solving.job(model, sample, features, words, limits, resume, regularisation)
         job.check_seed(seed)
-        result = job.run(seed, jobs, progress)
+        result = job.run(seed, jobs, progress, judge=not no_judge)
     if save is not None:
         result.save(save)
     further = [] if sample is None else [*wanted.flags(), "--seed", seed]
@@ -264,7 +268,7 @@ def evaluate(
         built = parse.model(model, parse.options(option or []))
         saved = Result.load(result, model=built)
         # A policy must not be judged on the episodes that shaped it.
-        usual = 0 if saved.cost is not None else saved.seed + 1
+        usual = 0 if saved.is_exact else saved.seed + 1
         progress.tell("simulating")
         found = simulate(
             built,
@@ -277,9 +281,10 @@ def evaluate(
         )
     screen = console(json)
     say(screen, f"simulated  {found}")
-    if saved.cost is not None:
-        say(screen, f"exact      {saved.cost:,.4f} over all time")
-    write_document(json, {"evaluation": plain(found), "exact_cost": plain(saved.cost)})
+    exact = saved.cost if saved.is_exact else None
+    if exact is not None:
+        say(screen, f"exact      {exact:,.4f} over all time")
+    write_document(json, {"evaluation": plain(found), "exact_cost": plain(exact)})
     return exits.DONE
 
 

@@ -56,7 +56,7 @@ class Job:
                 "that the run said about states and episodes"
             )
 
-    def run(self, seed: int, jobs: int | None, progress: Progress) -> Result:
+    def run(self, seed: int, jobs: int | None, progress: Progress, *, judge: bool = True) -> Result:
         """Solve, telling the progress of each iteration."""
         from bellweight.solve import solve
 
@@ -83,6 +83,7 @@ class Job:
                 jobs=jobs,
                 progress=watch,
                 resume=self.earlier,
+                judge=judge,
             )
         _pass_on(caught, result)
         return result
@@ -203,7 +204,7 @@ def _advice(result: Result, commands: Commands) -> str:
     if not result.status.is_success:
         return result.status.remedy
     cost, bound = result.cost, result.lower_bound
-    if cost is None or bound is None:
+    if cost is None or bound is None or not result.is_exact:
         return commands.simulate
     if cost - bound <= _NEARLY * abs(cost):
         return "nothing: the policy is within 0.1 % of optimal"

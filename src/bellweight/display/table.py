@@ -76,6 +76,15 @@ def pair_text(mean: float, half_width: float, sign: str = "") -> str:
     return f"{mean:{sign},.{digits}f} +- {half_width:,.{digits}f}"
 
 
+def interval_text(mean: float, half_width: float, sign: str = "", between: str = "+-") -> str:
+    """Return an estimate to two digits of its error, or a number that has none."""
+    if not half_width:
+        shown = number_text(mean)
+        return f"+{shown}" if sign and mean >= 0.0 else shown
+    digits = min(12, max(0, 1 - math.floor(math.log10(half_width))))
+    return f"{mean:{sign},.{digits}f} {between} {half_width:,.{digits}f}"
+
+
 def number_text(value: float) -> str:
     """Return a cost as people read it."""
     return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"

@@ -17,7 +17,7 @@ from bellweight.relatives.smoothed_program import SmoothedProgram
 from bellweight.result import Result
 from bellweight.rows import BellmanRows, TabularRows
 from bellweight.selection import Method, Stop, select_weights
-from bellweight.solve import bench_of, result_of, watch_of
+from bellweight.solve import bench_of, judged, result_of, watch_of
 from bellweight.status import ArgumentError
 from bellweight.weights import DIA, Fixed
 
@@ -66,7 +66,10 @@ class SmoothedALP(Plan[Result]):
         if not chosen.status.is_success:
             outcome = replace(outcome, status=chosen.status)
         seconds = time.perf_counter() - began
-        return result_of(bench, self, outcome, stop, order.seed, seconds)
+        result = result_of(bench, self, outcome, stop, order.seed, seconds)
+        if not order.judge:
+            return result
+        return judged(bench, replace(outcome, target=chosen.target), result)
 
 
 def _bench(order: Order) -> Bench:

@@ -48,6 +48,7 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "method": type(result.method).__name__,
         "mode": result.mode,
         "cost": plain(result.cost),
+        "judgement": plain(result.judgement),
         "lower_bound": plain(result.lower_bound),
         "objective": plain(result.objective),
         "regularisation": result.regularisation,

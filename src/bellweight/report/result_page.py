@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellweight.certificate import Certificate
-from bellweight.display import Column, Table, facts_table, number_text
+from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluate import Evaluation
 from bellweight.models import LinearModel
@@ -48,15 +47,18 @@ class Subject:
     @property
     def cost(self) -> float | None:
         """The policy's cost: exact, or else simulated."""
-        if self.result.cost is not None or self.evaluation is None:
+        if self.result.is_exact or self.evaluation is None:
             return self.result.cost
         return self.evaluation.mean
 
     @property
     def half_width(self) -> float | None:
         """The error of a simulated cost."""
-        exact = self.result.cost is not None or self.evaluation is None
-        return None if exact or self.evaluation is None else self.evaluation.half_width
+        if self.result.is_exact:
+            return None
+        if self.evaluation is not None:
+            return self.evaluation.half_width
+        return None if self.result.judgement is None else self.result.judgement.cost.half_width
 
     @property
     def low(self) -> float | None:
@@ -70,7 +72,7 @@ class Subject:
         """What the policy can lose at most, as proven; a rounding error counts as nothing."""
         proven = None if self.certificate is None else self.certificate.bound
         if proven is None:
-            if self.result.cost is None or self.low is None:
+            if self.result.cost is None or self.low is None or not self.result.is_exact:
                 return None
             proven = self.result.cost - self.low
         return 0.0 if proven <= _ROUNDING * abs(self.cost or 0.0) else proven
@@ -95,10 +97,7 @@ class Subject:
         """Return the cost with its error."""
         if self.cost is None:
             return "not known"
-        if not self.half_width:
-            return number_text(self.cost)
-        digits = min(12, max(0, 1 - math.floor(math.log10(self.half_width))))
-        return f"{self.cost:,.{digits}f} ± {self.half_width:,.{digits}f}"
+        return interval_text(self.cost, self.half_width or 0.0, between="±")
 
 
 def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> str:
@@ -135,10 +134,11 @@ def _sentence(subject: Subject) -> str:
 def _cards(subject: Subject) -> Iterator[Card]:
     result, cost, low = subject.result, subject.cost, subject.low
     kind = "exact, over all time"
-    if subject.half_width is not None and subject.evaluation is not None:
-        tail = subject.evaluation.tail_bound
+    simulated = subject.evaluation or result.judgement
+    if subject.half_width is not None and simulated is not None:
+        tail = simulated.tail_bound
         left = "an unknown tail" if tail is None else f"a tail of at most {tail:,.3g}"
-        kind = f"95 % interval; {subject.evaluation.horizon:,} steps, which leave out {left}"
+        kind = f"95 % interval; {simulated.horizon:,} steps, which leave out {left}"
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
     if low is not None:
@@ -162,7 +162,7 @@ def _sections(subject: Subject) -> Iterator[Section]:
         if subject.low is not None
         else "No lower bound is proven here, so the cost alone says how good the policy is: "
         "compare it with policies you know.",
-        () if gap is None else (gap_chart([gap]),),
+        (*(() if gap is None else (gap_chart([gap]),)), *_rivals(result)),
     )
     yield Section(
         "convergence",
@@ -183,6 +183,47 @@ def _sections(subject: Subject) -> Iterator[Section]:
             "to see values, actions and residuals.",
         )
     yield from _checks(subject)
+
+
+def _rivals(result: Result) -> tuple[Table, ...]:
+    """Return what acting at random and the method's target cost, where the policy was judged."""
+    found = result.judgement
+    if found is None:
+        return ()
+    random = "acting at random, also the target" if found.target_is_random else "acting at random"
+    rows = tuple(
+        {
+            "policy": name,
+            "cost": cost.mean,
+            "half_width": cost.half_width,
+            "interval": interval_text(cost.mean, cost.half_width, between="±"),
+            "difference": gap.mean,
+            "difference_half_width": gap.half_width,
+            "paired": interval_text(gap.mean, gap.half_width, sign="+", between="±"),
+        }
+        for name, cost, gap in (
+            (random, found.random, found.minus_random),
+            ("the method's target", found.target, found.minus_target),
+        )
+        if cost is not None and gap is not None
+    )
+    columns = (
+        Column("policy", "policy", right=False),
+        Column("cost", "", None),
+        Column("half_width", "", None),
+        Column("interval", "cost"),
+        Column("difference", "", None),
+        Column("difference_half_width", "", None),
+        Column("paired", "the result's policy costs, minus this"),
+    )
+    how = (
+        "Exact, over all time."
+        if found.is_exact
+        else f"95 % intervals of {found.episodes:,} episodes of {found.horizon:,} steps, all on "
+        "the same random numbers."
+    )
+    missing = f" Acting at random is not known: {found.random_reason}." * (found.random is None)
+    return (Table("Beside other policies", columns, rows, (f"{how}{missing}",)),)
 
 
 def _pictures(subject: Subject) -> Iterator[Section]:

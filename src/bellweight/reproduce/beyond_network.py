@@ -111,7 +111,7 @@ class Arena:
             return solve(
                 self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
                 stop=stop, regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY),
-                jobs=self._jobs,
+                jobs=self._jobs, judge=False,
             )  # fmt: skip
 
     def judged(self, part: str, sample: int, name: str, policy: Policy, **more: Any) -> Entry:

@@ -226,6 +226,7 @@ class _Bench:
                 simulation=Simulation(OCCUPANCY_EPISODES, CLINIC_HORIZON),
                 seed=self.settings.seed,
                 jobs=self.settings.jobs,
+                judge=False,
             )
 
     def _cost(self, result: Result) -> Evaluation:
@@ -247,6 +248,6 @@ def _warm_up(model: LinearModel) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BellweightWarning)
         few = Simulation(2, CLINIC_HORIZON)
-        result = solve(model, basis_of(model), DIA(), simulation=few)
+        result = solve(model, basis_of(model), DIA(), simulation=few, judge=False)
     evaluate(model, result.policy, 2, horizon=2)
     return time.perf_counter() - began

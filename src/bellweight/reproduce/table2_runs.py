@@ -268,6 +268,7 @@ class Workshop:
                 seed=seed,
                 jobs=self.settings.jobs,
                 progress=watch,
+                judge=False,
             )
 
     def _baseline(self, name: str, choice: Choice) -> Rule:
