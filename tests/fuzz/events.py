@@ -114,7 +114,7 @@ class EventCase:
         model = self.data.model(self.factor, self.initial)
         result = solved(
             found, model, self.basis, self.method, rows=bw.SampledRows(self.sample),
-            simulation=bw.Simulation(episodes=20), stop=bw.Stop(max_iterations=4),
+            simulation=bw.Simulation(episodes=20), stop=bw.Stop(max_iterations=4), judge=False,
         )  # fmt: skip
         listing = self.data.written_out(self.factor)
         states = self.data.states

@@ -38,7 +38,7 @@ class LinearCase:
         found, model = Findings(), self.model
         result = solved(
             found, model, bw.Affine(), self.method, simulation=bw.Simulation(episodes=100),
-            stop=bw.Stop(max_iterations=4),
+            stop=bw.Stop(max_iterations=4), judge=False,
         )  # fmt: skip
         states, actions = _pairs(model)
         rows, cost = _rows(model, states, actions)
