@@ -41,8 +41,9 @@ _MAX_EXCHANGES = 50
 _MAX_POOL = 20_000
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 _REACHED = 1e-9  # distance below which the phase-one problem counts as solved
-MOST_REFINED = 200  # basis functions up to which a program is solved with twice the digits
+MOST_REFINED = 120  # basis functions up to which a program is solved with twice the digits
 _REFINED_POOL = 4_000  # rows that it starts with at the most
+_COEFFICIENT = 1e-15  # relative error of a coefficient, a few times that of rounding it
 _SPOILT = 0.01  # share of the objective that rounding of the coefficients may take
 _CORRECTIONS = 3  # of a basis's equations: each gains some ten digits
 _MATTERS = 2e-15  # share of a dropped function's moment by which it misses its equation
@@ -162,6 +163,7 @@ class AlpProgram:
             ]
             if len(missed) == 0:
                 break
+            self.frame.check_unbounded(missed)
             before, self._columns = self._columns, np.union1d(self._columns, missed)
             fuller = self._refined(moments, reference, None)
             if fuller.objective - self._noise(fuller) <= solution.objective - self._noise(solution):
@@ -175,7 +177,7 @@ class AlpProgram:
         used = solution.dual > 0.0
         raw = self.rows.rows(solution.tight[used])[0]
         terms = np.asarray(abs(raw) @ np.abs(solution.coef))
-        return tolerances.ROUNDING * float(solution.dual[used] @ terms)
+        return _COEFFICIENT * float(solution.dual[used] @ terms)
 
     def _missed(self, solution: AlpSolution, moments: Doubled) -> BoolArray:
         """Return which equations (K,) of the dual do not hold by more than rounding."""

@@ -109,14 +109,25 @@ def total(terms: Doubled) -> Doubled:
 
 
 def total_by_group(terms: Doubled, starts: IntArray) -> Doubled:
-    """Return the sums (n, ...) of consecutive groups of terms; `starts` (n + 1,) cuts them."""
-    counts = np.diff(starts)
-    total = doubled(np.zeros((len(counts), *terms.shape[1:])))
-    for place in range(int(counts.max(initial=0))):
-        some = np.flatnonzero(counts > place)
-        sums = add(total.at(some), terms.at(starts[some] + place))
-        total.high[some], total.low[some] = sums
-    return total
+    """Return the sums (n, ...) of consecutive groups of terms; `starts` (n + 1,) cuts them.
+
+    Neighbours are added in pairs until each group is one number.
+    """
+    counts, starts = np.diff(starts), starts[:-1]
+    while counts.max(initial=0) > 1:
+        halved = (counts + 1) // 2
+        begins = np.cumsum(halved) - halved
+        group = np.repeat(np.arange(len(counts)), halved)
+        place = 2 * (np.arange(len(group)) - begins[group])
+        first, paired = starts[group] + place, np.flatnonzero(place + 1 < counts[group])
+        sums = terms.at(first)
+        both = add(sums.at(paired), terms.at(first[paired] + 1))
+        sums.high[paired], sums.low[paired] = both
+        terms, starts, counts = sums, begins, halved
+    found = doubled(np.zeros((len(counts), *terms.shape[1:])))
+    some = np.flatnonzero(counts)
+    found.high[some], found.low[some] = terms.at(starts[some])
+    return found
 
 
 def stacked(first: Doubled, second: Doubled) -> Doubled:

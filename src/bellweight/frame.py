@@ -86,6 +86,17 @@ class Frame:
                     "ones, the rows do not",
                 )
 
+    def check_unbounded(self, functions: IntArray) -> None:
+        """Refuse bounds on functions that were dropped and are to be brought back."""
+        rows = self.rows
+        bounded = np.isfinite(rows.lower[functions]) | np.isfinite(rows.upper[functions])
+        if bounded.any():
+            k = int(functions[np.argmax(bounded)])
+            raise BasisError(
+                f"basis function {k} ({rows.names[k]}) nearly depends on earlier ones, and has "
+                "bounds: leave out the function or its bounds"
+            )
+
     def _combinations(self) -> dict[int, FloatArray]:
         """Return for each dropped function the coefficients (K,) that make it from kept ones."""
         factor = self._uniform

@@ -38,7 +38,7 @@ _SPARE = 4.0  # so that others who evaluate the rows in their own way find them 
 _OPERATIONS = 8  # in a slack, besides those of its sums
 _CHUNK = 20_000  # rows taken at a time with twice the digits
 _LITTLE = 1e-6  # share of the value that a margin for plain arithmetic may cost
-_FREE = 1e-9  # share of the value that a constant shift may cost without a better way being sought
+_FREE = 1e-8  # share of the value that a constant shift may cost without a better way being sought
 _DOUBLINGS = 60  # of a shift of the constant
 _ATTEMPTS = 3  # at a margin, each four times as wide
 _POOL = 20  # rows for each basis function to begin with
@@ -173,13 +173,13 @@ def _holds_precisely(rows: TabularRows, coef: FloatArray) -> bool:
 def _gamma(rows: TabularRows) -> float:
     """Return the bound on the rounding error of a slack, relative to the size of its terms."""
     longest = int(np.diff(rows.model.transition.indptr).max(initial=1))
-    n = _SPARE * (rows.n_basis + longest + _OPERATIONS) * _UNIT
+    n = _SPARE * (rows.n_terms + longest + _OPERATIONS) * _UNIT
     return n / (1.0 - n)
 
 
 def _value(rows: TabularRows, coef: FloatArray) -> float:
     """Return the value of coefficients under the initial distribution, to the last digit."""
-    return dot(rows.exact_moments(rows.model.initial), doubled(coef))
+    return dot(rows.initial_moments, doubled(coef))
 
 
 def _error(rows: TabularRows, coef: FloatArray, value: float) -> float:

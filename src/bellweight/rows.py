@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -196,6 +197,13 @@ class BellmanRows(RowSource):
     def values(self, coef: FloatArray) -> FloatArray:
         """Return the approximate value of every state."""
         return np.concatenate([np.asarray(block @ coef) for _, block in self._feature_blocks()])
+
+    @property
+    def n_terms(self) -> int:
+        """The most functions that are not zero in a state."""
+        if not self._sparse:
+            return self._n_basis
+        return max(int(np.diff(block.indptr).max()) for _, block in self._feature_blocks())
 
     def value_terms(self, coef: FloatArray) -> FloatArray:
         """Return the size (S,) of the terms that the value of each state is made of."""
@@ -402,9 +410,25 @@ class TabularRows(BellmanRows):
         return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
 
     def exact_moments(self, weights: FloatArray) -> Doubled:
-        used = np.flatnonzero(weights)
-        features = self._dense_features(used)
-        return total(multiply(doubled(weights[used][:, None]), doubled(features)))
+        found = doubled(np.zeros(self._n_basis))
+        for states, block in self._feature_blocks():
+            used = np.flatnonzero(weights[states])
+            if len(used) == 0:
+                continue
+            mass = weights[states][used]
+            if sparse.issparse(block):
+                entries = sparse.csc_array(block[used])
+                terms = multiply(doubled(entries.data), doubled(mass[entries.indices]))
+                part = total_by_group(terms, entries.indptr)
+            else:
+                part = total(multiply(doubled(mass[:, None]), doubled(np.asarray(block)[used])))
+            found = add(found, part)
+        return found
+
+    @cached_property
+    def initial_moments(self) -> Doubled:
+        """Phi' initial (K,), to twice the digits."""
+        return self.exact_moments(self.model.initial)
 
     def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
         model = self.model
