@@ -154,21 +154,26 @@ class AlpProgram:
         Where the dual satisfies the equation of a dropped function, too, no coefficient of that
         function makes the objective larger.
         """
+        exact = None if reference is None else self.rows.exact_moments(reference)
+        if exact is None:  # rows or moments are rounded, and rounding is no reason
+            return solution
         while solution.proven and self._can_refine:
             dropped = np.setdiff1d(np.arange(self.rows.n_basis), self._columns)
-            if len(dropped) == 0:
-                break
-            missed = dropped[
-                self._missed(solution, _exactly(self.rows, moments, reference))[dropped]
-            ]
+            missed = dropped[self._missed(solution, exact)[dropped]] if len(dropped) else dropped
             if len(missed) == 0:
                 break
             self.frame.check_unbounded(missed)
-            before, self._columns = self._columns, np.union1d(self._columns, missed)
-            fuller = self._refined(moments, reference, None)
-            if fuller.objective - self._noise(fuller) <= solution.objective - self._noise(solution):
-                self._columns = before
-                return replace(solution, given_up=fuller.objective - solution.objective)
+            before = self._columns, self._basic, self._refines
+            self._columns = np.union1d(self._columns, missed)
+            try:
+                fuller = self._refined(moments, reference, None)
+                gain = fuller.objective - solution.objective
+                better = gain > self._noise(fuller) - self._noise(solution)
+            except SolverError:
+                gain, better = np.inf, False
+            if not better:
+                self._columns, self._basic, self._refines = before
+                return replace(solution, given_up=gain)
             solution = fuller
         return solution
 
@@ -182,21 +187,20 @@ class AlpProgram:
     def _missed(self, solution: AlpSolution, moments: Doubled) -> BoolArray:
         """Return which equations (K,) of the dual do not hold by more than rounding."""
         used = solution.dual > 0.0
-        exact = self.rows.exact_rows(solution.tight[used]).transposed
-        dual = doubled(solution.dual[used])
-        scale = np.abs(exact.high).max(axis=1, initial=0.0)
-        scaled = exact.high / np.where(scale > 0.0, scale, 1.0)[:, None]
+        bounds = self.raw_bounds[self.raw_bounds @ solution.coef >= self.bound_cost]
+        rows = stacked(self.rows.exact_rows(solution.tight[used]), doubled(bounds)).transposed
+        dual = doubled(np.append(solution.dual[used], np.zeros(len(bounds))))
+        scale = np.abs(rows.high).max(axis=1, initial=0.0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        own, scaled = self._columns, rows.high / scale[:, None]
         for _ in range(_CORRECTIONS):
-            error = subtract(moments, product(exact, dual)).high
-            missing = error / np.where(scale > 0.0, scale, 1.0)
-            step = np.linalg.lstsq(scaled[self._columns], missing[self._columns])[0]
+            error = subtract(moments, product(rows, dual)).high / scale
+            step = np.linalg.lstsq(scaled[own], error[own])[0]
             dual = add(dual, doubled(np.asarray(step, dtype=np.float64)))
-        size = np.abs(exact.high) @ np.abs(dual.high) + np.abs(moments.high)
-        error = np.abs(subtract(moments, product(exact, dual)).high) / np.where(
-            size > 0.0, size, 1.0
-        )
-        left = float(error[self._columns].max(initial=0.0))
-        return np.asarray(error > _MATTERS + 10.0 * left)
+        size = np.abs(rows.high) @ np.abs(dual.high) + np.abs(moments.high)
+        error = np.abs(subtract(moments, product(rows, dual)).high)
+        relative = error / np.where(size > 0.0, size, 1.0)
+        return np.asarray(relative > _MATTERS + 10.0 * float(relative[own].max(initial=0.0)))
 
     def contains(self, keys: IntArray) -> BoolArray:
         """Return which keys are rows of the master program already."""

@@ -448,9 +448,10 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
         if iterate.solution.given_up > 0.0:
             note += (
                 "; they differ from the others by so little that what the objective could gain "
-                f"from them, {iterate.solution.given_up:.3g}, is lost to rounding: use functions "
-                "that differ more"
+                "from them is lost to rounding: use functions that differ more"
             )
+            if np.isfinite(iterate.solution.given_up):
+                note += f" (given up: {iterate.solution.given_up:.3g})"
         notes.append(note)
     if iterate.solution.status is Status.INACCURATE:
         largest = float(np.abs(iterate.solution.coef).max())
