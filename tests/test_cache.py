@@ -27,7 +27,7 @@ NOT_KEPT = "compiled code is kept for this process only"
 def spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder among the temporary files, for a user whose own cache folder cannot be made."""
     blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
+    blocked.write_text("not a folder", encoding="utf-8")
     monkeypatch.setenv("BELLWEIGHT_CACHE", str(blocked / "cache"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
@@ -103,7 +103,7 @@ def test_folders_above_a_new_one_are_closed_too(
 def test_a_planted_folder_among_the_temporary_files_is_refused(spare: Path) -> None:
     spare.mkdir()
     spare.chmod(0o777)
-    (spare / "model_a.py").write_text("raise SystemExit('planted')\n")
+    (spare / "model_a.py").write_text("raise SystemExit('planted')\n", encoding="utf-8")
     refused(spare, f"others can write to {spare}")
 
 
@@ -114,7 +114,7 @@ def test_a_link_is_refused(spare: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_in_its_place_is_refused(spare: Path) -> None:
-    spare.write_text("")
+    spare.write_text("", encoding="utf-8")
     spare.chmod(0o700)
     refused(spare, "is a link or a file")
 
@@ -177,7 +177,7 @@ def test_what_others_left_inside_is_refused(
     if how == "link":
         planted.symlink_to("/dev/null")
     else:
-        planted.write_text("")
+        planted.write_text("", encoding="utf-8")
         planted.chmod(0o666 if how == "writable" else 0o600)
     if how == "owner":
         owned_by(planted, monkeypatch)
@@ -188,7 +188,7 @@ def test_a_folder_as_earlier_versions_made_it_is_still_used(named: Path) -> None
     (named / "__pycache__").mkdir(parents=True)
     for folder in (named, named / "__pycache__"):
         folder.chmod(0o755)
-    (named / "model_a.py").write_text("")
+    (named / "model_a.py").write_text("", encoding="utf-8")
     (named / "model_a.py").chmod(0o644)
     assert cache.cache_folder() == named
 
@@ -226,17 +226,17 @@ def test_a_home_that_cannot_be_written(
 
 def test_what_runs_is_our_text_and_not_what_the_file_says(named: Path) -> None:
     source = Source("answer = 42\n")
-    source.path.write_text("answer = 13\n")
+    source.path.write_text("answer = 13\n", encoding="utf-8")
     # A file of bytecode that claims to belong to the right text.
     wrong = named / "wrong.py"
-    wrong.write_text("answer = 66\n")
+    wrong.write_text("answer = 66\n", encoding="utf-8")
     compiled = importlib.util.cache_from_source(str(source.path))
     py_compile.compile(
         str(wrong), cfile=compiled, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
     )
     assert not source.is_cached
     assert source.load().answer == 42
-    assert source.path.read_text() == source.text
+    assert source.path.read_text(encoding="utf-8") == source.text
     assert source.is_cached
 
 

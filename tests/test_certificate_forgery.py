@@ -151,18 +151,20 @@ def test_files_with_every_odd_value_end_in_named_errors(
 ) -> None:
     certificate, model = made
     certificate.save(tmp_path / "c.json")
-    document = json.loads((tmp_path / "c.json").read_text())
+    document = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
     path = tmp_path / "changed.json"
     for name in document:
         for value in ODD:
             if not differs(value, document[name]):
                 continue
-            path.write_text(json.dumps({**document, name: value}))
+            path.write_text(json.dumps({**document, name: value}), encoding="utf-8")
             with contextlib.suppress(bw.FileError):
                 bw.Certificate.load(path)
             with contextlib.suppress(bw.FileError):
                 assert not bw.verify(path, model).passed, (name, value)
-        path.write_text(json.dumps({k: v for k, v in document.items() if k != name}))
+        path.write_text(
+            json.dumps({k: v for k, v in document.items() if k != name}), encoding="utf-8"
+        )
         with pytest.raises(bw.FileError):
             bw.Certificate.load(path)
 
@@ -172,11 +174,11 @@ def test_numbers_beyond_all_bounds_are_refused(number: str, tmp_path: Path) -> N
     certificate, model = tabular()
     path = tmp_path / "c.json"
     certificate.save(path)
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     for name in NUMBERS:
         claimed = f'"{name}": {json.dumps(getattr(certificate, name))}'
         assert claimed in text
-        path.write_text(text.replace(claimed, f'"{name}": {number}'))
+        path.write_text(text.replace(claimed, f'"{name}": {number}'), encoding="utf-8")
         with pytest.raises(bw.FileError):
             bw.Certificate.load(path)
         forged = bw.verify(path, model) if len(number) < 4_000 else None
@@ -200,7 +202,7 @@ def test_deep_and_broken_files_are_refused(tmp_path: Path) -> None:
         '{"bellweight_certificate": true}',
         '{"bellweight_certificate": 2}',
     ):
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         with pytest.raises(bw.FileError):
             bw.Certificate.load(path)
     path.write_bytes(b"\xff\xfe{")

@@ -228,9 +228,9 @@ HELPER = "LIMIT = 1\ndef shift(x):\n    return x + {0}\ndef more(x):\n    return
 
 def write(folder: Path, helper: str, **parts: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "helper.py").write_text(helper)
+    (folder / "helper.py").write_text(helper, encoding="utf-8")
     script = folder / "script.py"
-    script.write_text(MODULE.format(**{**PLAIN, **parts}))
+    script.write_text(MODULE.format(**{**PLAIN, **parts}), encoding="utf-8")
     return script
 
 
@@ -276,7 +276,7 @@ def test_another_process_finds_the_same_digest_and_sees_each_change(
 
 def test_a_source_that_changed_since_it_was_read_is_not_believed(tmp_path: Path) -> None:
     place = tmp_path / "late.py"
-    place.write_text("def f(x):\n    return x + 1\n")
+    place.write_text("def f(x):\n    return x + 1\n", encoding="utf-8")
     names: dict[str, Any] = {}
     exec(compile("def f(x):\n    return x + 2\n", str(place), "exec"), names)
     other: dict[str, Any] = {}

@@ -74,7 +74,9 @@ class _Judge:
         result, found = self.result, self.found
         name = result.status.name
         if name == "INACCURATE":
-            found.check(False, "INACCURATE", str(result.audit))
+            # What coefficients of doubles cannot carry is no fault when it is said.
+            said = any("rounding spoils" in note for note in result.warnings)
+            found.check(said, "INACCURATE", str(result.audit))
         else:
             found.check(name in _ENDS, f"status {name}", result.status.message)
         self._weights()
