@@ -32,7 +32,7 @@ METHODS = [
 
 
 def solved(model: bw.TabularModel, basis: bw.Basis, method: bw.Method) -> bw.Result:
-    return bw.solve(model, basis, method, stop=bw.Stop(max_iterations=20))
+    return bw.solve(model, basis, method, stop=bw.Stop(max_iterations=20), judge=False)
 
 
 @settings(max_examples=200)
@@ -73,7 +73,7 @@ def test_the_terms_of_converged_runs(
 ) -> None:
     model, basis, _ = problem
     method = bw.DIA(temperature=20.0, smoothing_mass=20.0)
-    result = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-10, max_iterations=60))
+    result = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-10, max_iterations=60), judge=False)
     if result.status is not bw.Status.CONVERGED:
         return
     certificate = bw.certify(model, result)
@@ -97,7 +97,7 @@ def test_the_terms_of_converged_runs(
 def test_an_indicator_basis_with_positive_weights_loses_nothing(
     model: bw.TabularModel, data: st.DataObject
 ) -> None:
-    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"))
+    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"), judge=False)
     scale = float(np.abs(model.cost).max()) / (1.0 - model.discount) + 1.0
     assert bw.certify(model, result).bound == pytest.approx(0.0, abs=1e-8 * scale)
 
@@ -126,7 +126,9 @@ def test_methods_without_smoothing_have_no_disagreement(small_queue: bw.TabularM
 
 @pytest.fixture
 def written(small_queue: bw.TabularModel, tmp_path: Path) -> Path:
-    result = bw.solve(small_queue, bw.Polynomial(3), bw.DIA(target=bw.Fixed("uniform")))
+    result = bw.solve(
+        small_queue, bw.Polynomial(3), bw.DIA(target=bw.Fixed("uniform")), judge=False
+    )
     path = tmp_path / "certificate.json"
     bw.certify(small_queue, result).save(path)
     return path
@@ -281,7 +283,7 @@ def test_the_clinic_is_certified_over_all_reachable_states() -> None:
 
 def test_a_linear_model_without_cost_bound_is_unproven() -> None:
     model = replace(bw.problems.scheduling("tiny"), cost_bound=None)
-    result = bw.solve(model, nonnegative(model), bw.Fixed())
+    result = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
     certificate = bw.certify(model, result, episodes=20)
     assert certificate.kind == "unproven"
     assert "after the horizon" in certificate.reason

@@ -275,7 +275,7 @@ def test_wrong_parameters_are_refused(changes: dict[str, object], text: str) -> 
 
 def test_without_diversion_the_clinic_still_works() -> None:
     model = bw.problems.scheduling("small", diversion=0)
-    found = bw.solve(model, nonnegative(model), bw.Fixed())
+    found = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
     assert found.policy.action(np.append(np.full(30, 10.0), [5.0, 5.0, 5.0])).sum() == 0
 
 
@@ -303,7 +303,7 @@ def test_pia_cycles_on_the_small_clinic_and_says_between_what() -> None:
 def test_a_constant_value_function_is_a_warning_and_ties_have_a_range() -> None:
     model = bw.problems.scheduling("large")
     with pytest.warns(bw.BellweightWarning, match="ties decide"):
-        found = bw.solve(model, nonnegative(model), bw.Fixed())
+        found = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
     assert found.status is bw.Status.CONVERGED
     assert any("same in every state" in text for text in found.warnings)
     ties = bw.compare_ties(model, found.policy, 60)
@@ -315,8 +315,8 @@ def test_a_constant_value_function_is_a_warning_and_ties_have_a_range() -> None:
 
 def test_dia_follows_its_target_and_random_gives_the_good_policy() -> None:
     model = bw.problems.scheduling("large")
-    random = bw.solve(model, nonnegative(model), bw.FromPolicy(), simulation=few())
-    dia = bw.solve(model, nonnegative(model), bw.DIA(), simulation=few())
+    random = bw.solve(model, nonnegative(model), bw.FromPolicy(), simulation=few(), judge=False)
+    dia = bw.solve(model, nonnegative(model), bw.DIA(), simulation=few(), judge=False)
     assert dia.status is bw.Status.CONVERGED
     assert dia.history[-1].dual_share == 0.0
     np.testing.assert_allclose(dia.coef, random.coef, rtol=1e-9)

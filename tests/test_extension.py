@@ -147,7 +147,7 @@ def test_trusting_the_dual_finds_the_actions_of_the_search(
     model, basis, weights = problem
     if isinstance(basis, bw.Indicator):
         delta = 0.0
-    found = bw.solve(model, basis, bw.Fixed(weights), regularisation=delta)
+    found = bw.solve(model, basis, bw.Fixed(weights), regularisation=delta, judge=False)
     trusting = replace(found.policy, trust_dual=True).on(model)
     searched = qualities(model, found)
     chosen = searched[trusting_pairs(model, trusting)]
@@ -196,6 +196,6 @@ def test_a_trusting_policy_may_be_a_target() -> None:
 
 def test_linear_models_do_not_take_a_trusting_policy() -> None:
     model = bw.problems.scheduling("tiny")
-    found = bw.solve(model, bw.Affine(), bw.Fixed(), simulation=bw.Simulation(10))
+    found = bw.solve(model, bw.Affine(), bw.Fixed(), simulation=bw.Simulation(10), judge=False)
     with pytest.raises(bw.PolicyError, match="trust_dual"):
         bw.evaluate(model, replace(found.policy, trust_dual=True), 10)

@@ -132,7 +132,12 @@ class AlpProgram:
         search = VertexSearch(self.rows, self._columns, (self.raw_bounds, self.bound_cost))
         newest = self._keys[-_REFINED_POOL:]
         exact = _exactly(self.rows, moments, reference)
-        vertex = search.run(exact, np.union1d(newest, self._basic), self._basic)
+        try:
+            vertex = search.run(exact, np.union1d(newest, self._basic), self._basic)
+        except SolverError as problem:
+            if before is None or problem.status is not Status.FAILED:
+                raise
+            return before
         self.add(vertex.pool[~self.contains(vertex.pool)])
         solution = _of_vertex(self, vertex, moments, exact)
         if before is not None and not _worse(before.audit, solution.audit):

@@ -95,6 +95,15 @@ def independent_columns(factor: FloatArray) -> IntArray:
     return np.array(kept, dtype=np.int64)
 
 
+def least_apart(factor: FloatArray) -> float:
+    """Return the smallest part of a column, at unit length, that is outside the span of others."""
+    lengths = np.linalg.norm(factor, axis=0)
+    if (lengths == 0.0).any():
+        return 0.0
+    upper = np.linalg.qr(factor / lengths, mode="r")
+    return float(np.abs(np.diag(upper)).min())
+
+
 def combination(factor: FloatArray, kept: IntArray, target: FloatArray) -> FloatArray | None:
     """Return coefficients (K,) that make `target` from the kept columns, or None if none do."""
     lengths = np.linalg.norm(factor[:, kept], axis=0)

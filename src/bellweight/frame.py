@@ -18,6 +18,7 @@ from bellweight.status import BasisError, SolverError, Status
 CLEAR_GROWTH = 1e-7
 """Relative growth along a direction that cannot be rounding."""
 
+_TOLD = 1e-4  # a reference that tells functions apart so much worse than all states do is mixed
 _UNIFORM_SHARE = 1e-6  # added to a reference that does not tell all basis functions apart
 
 
@@ -32,6 +33,9 @@ class Frame:
             np.arange(rows.n_basis)
             if self._uniform is None
             else conditioning.independent_columns(self._uniform)
+        )
+        self._told = (
+            0.0 if self._uniform is None else conditioning.least_apart(self._uniform[:, self.kept])
         )
         self._made = self._combinations()
         self._check_dropped()
@@ -52,7 +56,7 @@ class Frame:
         """Return coordinates orthonormal under the factor (m, K); sparse features stay sparse."""
         if self._uniform is None or factor is None:
             return conditioning.unchanged(self.rows.n_basis)
-        if len(conditioning.independent_columns(factor[:, self.kept])) < len(self.kept):
+        if conditioning.least_apart(factor[:, self.kept]) < _TOLD * self._told:
             factor = np.vstack([factor, np.sqrt(_UNIFORM_SHARE) * self._uniform])
         return conditioning.orthonormal(factor, self.kept)
 

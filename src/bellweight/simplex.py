@@ -165,7 +165,7 @@ class VertexSearch:
             is_row=is_row,
             is_unit=table.is_unit,
             columns=self.columns,
-            inverse=table.inverse.scaled(size / table.unit[:, None]),
+            inverse=table.inverse.scaled(1.0 / (size * table.unit[:, None])),
             inner=inner,
             pool=table.keys[table.keys >= 0],
             steps=steps,
@@ -311,7 +311,9 @@ class _Tableau:
         falling |= self.is_unit & (value == 0.0) & (share != 0.0)
         limited = np.flatnonzero(falling)
         if len(limited) == 0:
-            raise SolverError(Status.INFEASIBLE, "no coefficients satisfy every row")
+            has_bounds = bool((self.keys[self.n_columns :] < 0).any())
+            status = Status.INFEASIBLE if has_bounds else Status.FAILED
+            raise SolverError(status, "no coefficients were found that satisfy every row")
         ratio = np.abs(value[limited] / share[limited])
         least = limited[ratio <= ratio.min() * (1.0 + 1e-12)]
         if first:

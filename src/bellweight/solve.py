@@ -53,6 +53,7 @@ __all__ = [
     "watch_of",
 ]
 
+_HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
 _MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[Iteration], None]
 Rows = AllRows | SampledRows | PricedRows
@@ -451,6 +452,14 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
                 "that differ more"
             )
         notes.append(note)
+    if iterate.solution.status is Status.INACCURATE:
+        largest = float(np.abs(iterate.solution.coef).max())
+        if largest > _HUGE * abs(iterate.solution.objective):
+            notes.append(
+                f"the program wants coefficients up to {largest:.1e}, which rounding spoils: some "
+                "functions hardly differ, or are next to zero, where the weights are; put bounds "
+                "on the coefficients (lower=, upper=), spread the weights, or use fewer functions"
+            )
     if _is_constant(bench, iterate):
         notes.append(
             "the value function is the same in every state: the policy looks at the cost of one "

@@ -86,7 +86,10 @@ class Radial(Basis):
 
     `centres` (m, d) are given, or a number of them is drawn by `seed` from the model's states,
     without repetition. The width is given or the median distance from a centre to the nearest other
-    one. Distances are Euclidean: scale coordinates of different units, or use `Product(Radial(...))`.
+    one. Distances are Euclidean: scale coordinates of different units, or use
+    `Product(Radial(...))`. With many bumps and weights on few states put bounds on the
+    coefficients, as in `Radial(10, lower=-1e8, upper=1e8)`: far bumps are so small where the
+    weights are that the program may want coefficients beyond what numbers can carry.
     """
 
     centres: Any
