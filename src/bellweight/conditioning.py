@@ -98,7 +98,7 @@ def independent_columns(factor: FloatArray) -> IntArray:
 def least_apart(factor: FloatArray) -> float:
     """Return the smallest part of a column, at unit length, that is outside the span of others."""
     lengths = np.linalg.norm(factor, axis=0)
-    if (lengths == 0.0).any():
+    if factor.shape[0] < factor.shape[1] or (lengths == 0.0).any():
         return 0.0
     upper = np.linalg.qr(factor / lengths, mode="r")
     return float(np.abs(np.diag(upper)).min())

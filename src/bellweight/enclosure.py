@@ -3,27 +3,38 @@
 Values that a certificate describes, Bellman rows at them, and the cost and occupancy of a policy.
 Nothing here uses row sources, solvers of linear programs or the occupancy code. A sum of n terms in
 double precision is off by at most gamma_n = n u / (1 - n u), u = 2^-53, times the sum of the terms'
-sizes; where that is too much to tell anything, the sum is done again in fractions.
+sizes; where that is too much to tell anything, the sum is done again with twice the digits
+(`doubled`), where u is 2^-100: a few steps lose less than 2^-102 each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 
 from bellweight.certificate_record import Record
-from bellweight.checks import FloatArray
+from bellweight.checks import FloatArray, IntArray
+from bellweight.doubled import (
+    Doubled,
+    add,
+    dot,
+    doubled,
+    multiply,
+    product,
+    subtract,
+    total_by_group,
+)
 from bellweight.models import TabularModel
 from bellweight.status import FileError
 
 _UNIT = 2.0**-53
+_UNIT_TWICE = 2.0**-100
 _EXTRA = 16  # roundings of a sum beyond those of its terms: products, differences, sizes
 _HIGHEST = 64  # exponent of a variable
-_MOST_EXACT = 300_000  # products in fractions, about a second
+_BLOCK = 1 << 16  # states taken at a time
 _DENSE = 400  # states up to which a policy's values start from a dense solve
 _MOST_SWEEPS = 1_000_000
 
@@ -35,12 +46,15 @@ def gamma(n: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A value function: `plain` (S,), the `size` of its terms (S,), their number, an exact form."""
+    """A value function: `plain` (S,), the `size` of its terms (S,), and how many there are.
+
+    `precise` gives the values of some states to twice the digits.
+    """
 
     plain: FloatArray
     size: FloatArray
     n_terms: int
-    exact: Callable[[int], Fraction]
+    precise: Callable[[IntArray], Doubled]
 
 
 def described_values(model: TabularModel, basis: Record, coef: FloatArray) -> Values:
@@ -49,11 +63,13 @@ def described_values(model: TabularModel, basis: Record, coef: FloatArray) -> Va
     if kind == "groups":
         groups = basis.whole("groups", model.n_states, n_basis)
         chosen = coef[groups]
-        return Values(chosen, np.abs(chosen), 1, lambda x: Fraction(float(chosen[x])))
+        return Values(chosen, np.abs(chosen), 1, lambda some: doubled(chosen[some]))
     if kind == "features":
         features = basis.table("features", model.n_states, n_basis)
         plain, size = features @ coef, np.abs(features) @ np.abs(coef)
-        return Values(plain, size, n_basis, lambda x: _product(features[x], coef))
+        return Values(
+            plain, size, n_basis, lambda some: product(doubled(features[some]), doubled(coef))
+        )
     if kind != "monomials":
         raise basis.unknown()
     dimension = model.states.shape[1]
@@ -67,31 +83,28 @@ def _inside(array: FloatArray, low: float, high: float) -> bool:
     return bool((array >= low).all() and (array <= high).all())
 
 
-def _product(one: FloatArray, other: FloatArray) -> Fraction:
-    pairs = zip(one, other, strict=True)
-    return sum((Fraction(float(a)) * Fraction(float(b)) for a, b in pairs), Fraction(0))
+def _monomials(states: FloatArray, exponents: IntArray, coef: FloatArray) -> Values:
+    """Return the value function of monomials.
 
+    Any function of the state can prove a bound. Here it is made of monomials as doubles, multiplied
+    up one factor at a time, which every machine does alike; coefficients multiply those exactly.
+    """
+    letters = [np.repeat(np.arange(len(powers)), powers) for powers in exponents]
 
-def _monomials(states: FloatArray, exponents: FloatArray, coef: FloatArray) -> Values:
-    plain, size = np.zeros(len(states)), np.zeros(len(states))
-    for powers, factor in zip(exponents, coef, strict=True):
-        term = factor * np.prod(states**powers, axis=1)
-        plain += term
-        size += np.abs(term)
+    def features(some: FloatArray) -> FloatArray:
+        found = np.ones((len(some), len(coef)))
+        for k, word in enumerate(letters):
+            for place in word:
+                found[:, k] *= some[:, place]
+        return found
 
-    def exact(x: int) -> Fraction:
-        vector = [Fraction(float(number)) for number in states[x]]
-        total = Fraction(0)
-        for powers, factor in zip(exponents, coef, strict=True):
-            term = Fraction(float(factor))
-            for number, power in zip(vector, powers, strict=True):
-                term *= number ** int(power)
-            total += term
-        return total
+    def precise(some: IntArray) -> Doubled:
+        return product(doubled(features(states[some])), doubled(coef))
 
-    # A power is one call that may be off by a few units, however high it is.
-    n_terms = len(coef) + 5 * states.shape[1] + int(exponents.max(initial=0))
-    return Values(plain, size, n_terms, exact)
+    blocks = [features(states[start : start + _BLOCK]) for start in range(0, len(states), _BLOCK)]
+    plain = np.concatenate([block @ coef for block in blocks])
+    size = np.concatenate([np.abs(block) @ np.abs(coef) for block in blocks])
+    return Values(plain, size, len(coef), precise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +129,16 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
     size = np.abs(model.cost) + model.discount * (model.transition @ values.size)
     size += values.size[model.pair_state]
     longest = int(np.diff(model.transition.indptr).max())
-    error = gamma(values.n_terms + longest + _EXTRA) * size
+    n_terms = values.n_terms + longest + _EXTRA
+    error = gamma(n_terms) * size
     left = 1.0 - model.discount * _largest_sum(model.transition)
     margin = slack - error
-    for pair in _doubtful(model, margin, -unit * left, values.n_terms):
-        margin[pair] = _rounded_down(_exact_slack(model, values, pair))
+    doubtful = np.flatnonzero(margin < -unit * left)
+    if len(doubtful):
+        margin[doubtful] = _precise_slack(model, values, doubtful)
+        margin[doubtful] -= n_terms * _UNIT_TWICE * size[doubtful] + _UNIT * np.abs(
+            margin[doubtful]
+        )
     # Lowering by a constant adds at least `left` of it to every row.
     shift = max(0.0, -float(margin.min())) / left * (1.0 + gamma(8))
     initial = _initial_value(model, values, unit)
@@ -140,23 +158,17 @@ def _largest_sum(matrix: sparse.csr_array) -> float:
     return float(sums.max()) if longest == 1 else float(sums.max()) * (1.0 + gamma(longest))
 
 
-def _doubtful(model: TabularModel, margin: FloatArray, limit: float, n_terms: int) -> list[int]:
-    """Return the rows below a limit, the worst first, as many as can be done in fractions."""
-    below = np.flatnonzero(margin < limit)
-    below = below[np.argsort(margin[below], kind="stable")]
-    work = np.cumsum((np.diff(model.transition.indptr)[below] + 1) * n_terms)
-    return [int(pair) for pair in below[work <= _MOST_EXACT]]
-
-
-def _exact_slack(model: TabularModel, values: Values, pair: int) -> Fraction:
-    entries = slice(model.transition.indptr[pair], model.transition.indptr[pair + 1])
-    chances, states = model.transition.data[entries], model.transition.indices[entries]
-    following = sum(
-        (Fraction(float(p)) * values.exact(int(y)) for p, y in zip(chances, states, strict=True)),
-        Fraction(0),
+def _precise_slack(model: TabularModel, values: Values, pairs: IntArray) -> FloatArray:
+    """Return the slacks of some rows from values with twice the digits."""
+    block = model.transition[pairs]
+    states, place = np.unique(
+        np.concatenate([block.indices, model.pair_state[pairs]]), return_inverse=True
     )
-    here = values.exact(int(model.pair_state[pair]))
-    return Fraction(float(model.cost[pair])) + Fraction(model.discount) * following - here
+    known = values.precise(states)
+    following, here = known.at(place[: block.nnz]), known.at(place[block.nnz :])
+    chances = multiply(doubled(block.data), doubled(np.full(1, model.discount)))
+    ahead = total_by_group(multiply(chances, following), block.indptr)
+    return add(doubled(model.cost[pairs]), subtract(ahead, here)).high
 
 
 def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
@@ -165,16 +177,11 @@ def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
     plain = float(model.initial[used] @ values.plain[used])
     size = float(model.initial[used] @ values.size[used])
     error = gamma(len(used) + values.n_terms + _EXTRA) * size
-    if error <= unit or len(used) * values.n_terms > _MOST_EXACT:
+    if error <= unit:
         return plain - error
-    chances = (Fraction(float(model.initial[x])) for x in used)
-    pairs = zip(chances, used, strict=True)
-    return _rounded_down(sum((p * values.exact(int(x)) for p, x in pairs), Fraction(0)))
-
-
-def _rounded_down(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else float(np.nextafter(nearest, -np.inf))
+    precise = dot(doubled(model.initial[used]), values.precise(used))
+    error = (len(used) + values.n_terms + _EXTRA) * _UNIT_TWICE * size
+    return precise - error - _UNIT * abs(precise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,15 @@ The optimum of a program does not pass: its tight rows have slack zero, and far 
 are huge, may be violated by a rounding error of those. What is missing is relative to the size, so
 the program is solved once more with costs less 2 gamma size, from the rows that are tight: its
 basis hardly ever changes, and the value falls by what the dual pays for the margin, which is next
-to nothing. Moving the constant down also mends every row, but takes from all states what one far
-state needs; it is used where it costs nothing, and where there is no other way.
+to nothing. Where it is not, slacks are computed with twice the digits, and the margin need only
+cover the rounding of the coefficients themselves. Moving the constant down also mends every row,
+but takes from all states what one far state needs; it is used where it costs nothing, and where
+there is no other way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +27,7 @@ import numpy as np
 from bellweight import tolerances
 from bellweight.alp import MOST_REFINED
 from bellweight.checks import FloatArray
-from bellweight.doubled import dot, doubled
+from bellweight.doubled import dot, doubled, product, subtract
 from bellweight.frame import coefficient_bounds
 from bellweight.rows import TabularRows
 from bellweight.simplex import VertexSearch
@@ -33,6 +36,8 @@ from bellweight.status import SolverError
 _UNIT = 2.0**-53
 _SPARE = 4.0  # so that others who evaluate the rows in their own way find them to hold, too
 _OPERATIONS = 8  # in a slack, besides those of its sums
+_CHUNK = 20_000  # rows taken at a time with twice the digits
+_LITTLE = 1e-6  # share of the value that a margin for plain arithmetic may cost
 _FREE = 1e-9  # share of the value that a constant shift may cost without a better way being sought
 _DOUBLINGS = 60  # of a shift of the constant
 _ATTEMPTS = 3  # at a margin, each four times as wide
@@ -58,7 +63,8 @@ def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repair
     """Return coefficients close to the optimum `coef` for `moments` that are proven feasible."""
     before = _value(rows, coef)
     slack, size = _slacks(rows, coef)
-    found = coef if _holds(rows, slack, size) else _mended(rows, coef, moments, slack, size)
+    proven = bool((slack >= _gamma(rows) * size).all())
+    found = coef if proven else _mended(rows, coef, moments, slack, size)
     value = _value(rows, found)
     return Repaired(
         coef=found,
@@ -79,30 +85,42 @@ def _mended(
     free = _FREE * max(abs(before), np.finfo(float).tiny)
     if shifted is not None and before - _value(rows, shifted) <= free:
         return shifted
-    ways = [shifted, _with_margin(rows, coef, moments, slack, size)]
-    found = [way for way in ways if way is not None] or [_below_all_values(rows)]
+    wide = _with_margin(rows, coef, moments, slack, size, 2.0 * _gamma(rows), _holds)
+    if wide is None or before - _value(rows, wide) > _LITTLE * abs(before):
+        thin = _with_margin(rows, coef, moments, slack, size, 4.0 * _UNIT, _holds_precisely)
+    else:
+        thin = None
+    found = [way for way in (shifted, wide, thin) if way is not None] or [_below_all_values(rows)]
     return max(found, key=lambda way: _value(rows, way))
 
 
 def _with_margin(
-    rows: TabularRows, coef: FloatArray, moments: FloatArray, slack: FloatArray, size: FloatArray
+    rows: TabularRows,
+    coef: FloatArray,
+    moments: FloatArray,
+    slack: FloatArray,
+    size: FloatArray,
+    margin: float,
+    holds: Callable[[TabularRows, FloatArray], bool],
 ) -> FloatArray | None:
-    """Return the optimum of the program whose rows must hold with a margin, if it is found."""
+    """Return the optimum of the program whose rows must hold with a margin, if it is found.
+
+    The margin is relative to the size (N,) of the rows' terms; `holds` tells whether it was enough.
+    """
     if rows.n_basis > MOST_REFINED:
         return None
     relative = slack / np.where(size > 0.0, size, 1.0)
     nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
     tight = nearest[relative[nearest] <= tolerances.TIGHT]
-    bounds = coefficient_bounds(rows)
     columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
     for attempt in range(_ATTEMPTS):
-        margin = 2.0 * 4.0**attempt * _gamma(rows) * size
-        search = VertexSearch(rows.with_cost(rows.pair_cost - margin), columns, bounds)
+        cost = rows.pair_cost - 4.0**attempt * margin * size
+        search = VertexSearch(rows.with_cost(cost), columns, coefficient_bounds(rows))
         try:
             found = search.run(doubled(moments), nearest, tight).coef.high
         except SolverError:
             return None
-        if _holds(rows, *_slacks(rows, found)):
+        if holds(rows, found):
             return found
     return None
 
@@ -113,7 +131,7 @@ def _moved(
     """Go from the coefficients along a direction until every row is proven to hold."""
     for _ in range(_DOUBLINGS):
         moved = coef + length * direction
-        if _holds(rows, *_slacks(rows, moved)):
+        if _holds(rows, moved):
             return np.asarray(moved)
         length *= 2.0
     return None
@@ -133,8 +151,23 @@ def _slacks(rows: TabularRows, coef: FloatArray) -> tuple[FloatArray, FloatArray
     return slack, np.abs(rows.pair_cost) + size
 
 
-def _holds(rows: TabularRows, slack: FloatArray, size: FloatArray) -> bool:
+def _holds(rows: TabularRows, coef: FloatArray) -> bool:
+    """Return whether every row is proven to hold by plain arithmetic."""
+    slack, size = _slacks(rows, coef)
     return bool((slack >= _gamma(rows) * size).all())
+
+
+def _holds_precisely(rows: TabularRows, coef: FloatArray) -> bool:
+    """Return whether every row is proven to hold, with twice the digits where it takes them."""
+    slack, size = _slacks(rows, coef)
+    close = np.flatnonzero(slack < _gamma(rows) * size)
+    for some in np.array_split(close, -(-len(close) // _CHUNK)) if len(close) else []:
+        exact = subtract(
+            doubled(rows.pair_cost[some]), product(rows.exact_rows(some), doubled(coef))
+        )
+        if (exact.high < _UNIT**1.7 * size[some]).any():
+            return False
+    return True
 
 
 def _gamma(rows: TabularRows) -> float:
