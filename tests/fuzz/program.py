@@ -77,9 +77,7 @@ def check_objective(found: Findings, result: Any, truth: Exact, zero: float) -> 
     ):
         return
     dropped = [text for text in result.warnings if "dropped" in text]
-    kind = "objective"
-    if dropped and off < 0.0:
-        kind = "objective, said" if "objective" in dropped[0] else "objective, dropped"
+    kind = "objective, dropped" if dropped and off < 0.0 else "objective"
     text = f"{result.objective:.12g}, true {objective:.12g} (terms {size:.3g}); {dropped}"
     found.check(False, kind, text)
 
