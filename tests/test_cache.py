@@ -267,7 +267,7 @@ def test_the_folder_that_numba_is_told_of_is_held_to_the_same(
     folder.chmod(permissions)
     ended = subprocess.run(
         [sys.executable, "-c", SHOW], env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
-        capture_output=True, text=True, check=True,
+        capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     used, said = ended.stdout.splitlines()
     assert (used == str(folder)) == (permissions == 0o700)

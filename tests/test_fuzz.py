@@ -109,7 +109,7 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
         output.read_text(encoding="utf-8") + '{"case": 3, "fam', encoding="utf-8"
     )  # cut in the middle of a line
     told = subprocess.run(
-        [*command, "--to", "5"], cwd=ROOT, capture_output=True, check=False, text=True
+        [*command, "--to", "5"], cwd=ROOT, capture_output=True, check=False, encoding="utf-8"
     )
     cases = [line["case"] for line in known_lines(output)]
     assert sorted(cases) == [0, 1, 2, 3, 4], told.stderr

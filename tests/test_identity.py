@@ -238,7 +238,7 @@ def digest_elsewhere(script: Path) -> str:
     """Return the digest that another process finds, with another seed of hashes."""
     environment = {**os.environ, "PYTHONHASHSEED": str(len(str(script)))}
     ended = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, script], env=environment, capture_output=True, encoding="utf-8", check=True
     )
     return ended.stdout.strip()
 

@@ -50,7 +50,7 @@ class Repaired:
 
     `value` is their value under the initial distribution, a lower bound on the optimal cost;
     `violation` the largest violation of the coefficients before, and `loss` what the repair took
-    from their value.
+    from their value; it is negative where coefficients that are far from optimal have gained.
     """
 
     coef: FloatArray
@@ -70,7 +70,7 @@ def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repair
         coef=found,
         value=value - _error(rows, found, value),
         violation=max(0.0, -float(slack.min())),
-        loss=max(0.0, before - value),
+        loss=before - value,
     )
 
 
