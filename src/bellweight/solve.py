@@ -32,7 +32,7 @@ from bellweight.repair import Repaired, repaired
 from bellweight.result import Phase, Result
 from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
 from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
-from bellweight.solution import cost_unit
+from bellweight.solution import AlpSolution, cost_unit
 from bellweight.status import (
     ArgumentError,
     BellweightError,
@@ -432,7 +432,7 @@ def _phase(bench: Bench, phase: Iterate, cost: Cost) -> Phase:
 
 def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
     notes = []
-    if bound is not None and _took_much(bench, bound):
+    if bound is not None and _took_much(bench, iterate, bound):
         notes.append(
             f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
             "what it takes to make every row hold in spite of rounding; use a lower degree or "
@@ -475,11 +475,11 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
     return tuple(notes)
 
 
-def _took_much(bench: Bench, bound: Repaired) -> bool:
-    """Return whether a repair cost more than is nothing; a regularised program expects it to."""
+def _took_much(bench: Bench, iterate: Iterate, bound: Repaired) -> bool:
+    """Return whether a repair cost much; programs that allow violations expect it to."""
     assert isinstance(bench.rows, TabularRows)
     scale = max(abs(bound.value), cost_unit(bench.rows.pair_cost))
-    return bench.regularisation == 0.0 and bound.loss > _MUCH * scale
+    return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
 
 
 def _is_constant(bench: Bench, iterate: Iterate) -> bool:
