@@ -313,7 +313,9 @@ def test_a_linear_model_knows_its_functions(tmp_path: Path) -> None:
     model, twin, other = shop(drawing(1)), shop(drawing(1)), shop(drawing(2))
     assert model.digest == twin.digest != other.digest
     assert shop(drawing(1), starting(1)).digest != shop(drawing(1), starting(2)).digest
-    settings = {"seed": 1, "simulation": bw.Simulation(episodes=50, horizon=10)}
+    settings = {
+        "seed": 1, "judge": False, "simulation": bw.Simulation(episodes=50, horizon=10),
+    }  # fmt: skip
     result = bw.solve(model, bw.Affine(), bw.Fixed(), **settings)
     result.save(tmp_path / "shop.npz")
     bw.Result.load(tmp_path / "shop.npz", model=twin)
@@ -345,7 +347,11 @@ def test_laws_that_run_into_each_other_are_told_apart() -> None:
 def test_an_earlier_version_is_named(tmp_path: Path) -> None:
     model = shop(drawing(1))
     result = bw.solve(
-        model, bw.Affine(), bw.Fixed(), simulation=bw.Simulation(episodes=50, horizon=10)
+        model,
+        bw.Affine(),
+        bw.Fixed(),
+        judge=False,
+        simulation=bw.Simulation(episodes=50, horizon=10),
     )
     object.__setattr__(result, "model_digest", "0" * 64)
     result.save(tmp_path / "old.npz")
@@ -361,7 +367,7 @@ def test_a_model_that_only_this_session_knows_says_so(tmp_path: Path) -> None:
             return rng.integers(-2, 1, size=(len(states), 1))
 
     model = shop(noise)
-    settings = {"simulation": bw.Simulation(episodes=50, horizon=10)}
+    settings = {"judge": False, "simulation": bw.Simulation(episodes=50, horizon=10)}
     result = bw.solve(model, bw.Affine(), bw.Fixed(), **settings)
     bw.certify(model, result, episodes=50)
     object.__setattr__(result, "model_digest", "session:" + "0" * 64)
