@@ -43,6 +43,7 @@ ORDER = [
     "simplex",
     "solution",
     "alp",
+    "active_set",
     "penalty",
     "repair",
     "dual",

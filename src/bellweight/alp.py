@@ -44,7 +44,7 @@ _REACHED = 1e-9  # distance below which the phase-one problem counts as solved
 MOST_REFINED = 120  # basis functions up to which a program is solved with twice the digits
 _REFINED_POOL = 4_000  # rows that it starts with at the most
 _COEFFICIENT = 1e-15  # relative error of a coefficient, a few times that of rounding it
-_SPOILT = 0.01  # share of the objective that rounding of the coefficients may take
+SPOILT = 0.01  # share of the objective that rounding of the coefficients may take
 _CORRECTIONS = 3  # of a basis's equations: each gains some ten digits
 _MATTERS = 2e-15  # share of a dropped function's moment by which it misses its equation
 
@@ -85,7 +85,7 @@ class AlpProgram:
         if solution is None or (solution.proven and not solution.audit.passed):
             solution = self._refined(moments, reference, solution)
         solution = self._with_all_that_matter(solution, moments, reference)
-        spoilt = self._noise(solution) > _SPOILT * max(abs(solution.objective), self.lp.cost_unit)
+        spoilt = self._noise(solution) > SPOILT * max(abs(solution.objective), self.lp.cost_unit)
         right = solution.audit.passed and not spoilt
         status = Status.OPTIMAL if right else Status.INACCURATE
         status = status if solution.proven else Status.TIME_LIMIT
@@ -132,7 +132,7 @@ class AlpProgram:
             return before
         search = VertexSearch(self.rows, self._columns, (self.raw_bounds, self.bound_cost))
         newest = self._keys[-_REFINED_POOL:]
-        exact = _exactly(self.rows, moments, reference)
+        exact = exactly(self.rows, moments, reference)
         try:
             vertex = search.run(exact, np.union1d(newest, self._basic), self._basic)
         except SolverError as problem:
@@ -541,7 +541,7 @@ class _Attempt:
         return share * float(terms.max()) * coordinates.spread
 
 
-def _exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
+def exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
     """Return the moments (K,) of weights to twice the digits, where the weights are known."""
     exact = None if weights is None else rows.exact_moments(weights)
     if exact is None or not np.allclose(exact.high, moments, rtol=1e-9, atol=1e-12):

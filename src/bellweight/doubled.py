@@ -98,6 +98,23 @@ def matrix_product(left: Doubled, right: Doubled) -> Doubled:
     return total
 
 
+def solve_definite(matrix: Doubled, right: Doubled) -> Doubled:
+    """Return the solution (n,) of a positive definite system, by elimination along its diagonal."""
+    n = len(right.high)
+    scale = np.exp2(-np.round(0.5 * np.log2(np.diag(matrix.high))))
+    scaled = matrix.scaled(scale[:, None] * scale)
+    right = right.scaled(scale)
+    work = Doubled(
+        np.column_stack([scaled.high, right.high]), np.column_stack([scaled.low, right.low])
+    )
+    for k in range(n):
+        factor = divide(work.at((slice(None), k)), work.at((k, k)))
+        factor.high[k] = factor.low[k] = 0.0
+        work = subtract(work, multiply(factor.at((slice(None), None)), work.at((k, None))))
+    diagonal = np.arange(n)
+    return divide(work.at((diagonal, n)), work.at((diagonal, diagonal))).scaled(scale)
+
+
 def total(terms: Doubled) -> Doubled:
     """Return the sum (...) of terms (n, ...), n > 0, added in pairs."""
     while len(terms.high) > 1:

@@ -12,20 +12,25 @@ delta max lambda, which the audit reports and bounds repair.
 
 Each Newton step takes the rows that are violated now; along its direction the exact minimum is
 found from numbers (N,) that one pass over the rows gives. Where no warm start is at hand, a larger
-delta comes first.
+delta comes first. Where the rounding of rows and coefficients decides the dual, or the steps do not
+end at the minimum, an active-set method with twice the digits does (`active_set`), while there are
+not too many rows.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bellweight import tolerances
+from bellweight.active_set import MOST_ENTRIES, optimum
+from bellweight.alp import MOST_REFINED, SPOILT, exactly
 from bellweight.checks import FloatArray, IntArray
+from bellweight.doubled import Doubled, dot, doubled
 from bellweight.frame import Frame
 from bellweight.rows import BellmanRows
 from bellweight.simplex import ray_text
@@ -94,6 +99,7 @@ class PenaltyProgram:
         self.largest_cost = float(np.abs(rows.pair_cost).max())
         self.largest_value = (self.largest_cost or 1.0) / (1.0 - rows.discount)
         self._warm: FloatArray | None = None
+        self._refines = False  # whether an earlier solve needed twice the digits
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -110,15 +116,108 @@ class PenaltyProgram:
     def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:
         began = time.perf_counter()
         self.frame.check_reachable(moments)
+        solution = None if self._refines else self._by_steps(moments, reference)
+        if solution is None or (self._can_refine and solution.status is not Status.OPTIMAL):
+            solution = self._refined(moments, reference, solution)
+        return replace(solution, seconds=time.perf_counter() - began)
+
+    @property
+    def _can_refine(self) -> bool:
+        rows = self.rows
+        return rows.n_basis <= MOST_REFINED and rows.n_pairs * rows.n_basis <= MOST_ENTRIES
+
+    def _by_steps(
+        self, moments: FloatArray, reference: FloatArray | None
+    ) -> PenaltySolution | None:
+        """Return what Newton steps find; None where they run off and there is another road."""
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._set(reference)
             self._warm = None
         run = _Run(self, moments)
-        found = None if self._warm is None else run.minimise(self._warm, self.regularisation)
-        if found is None or not found.settled:
-            found = self._from_afar(run)
+        try:
+            found = None if self._warm is None else run.minimise(self._warm, self.regularisation)
+            if found is None or not found.settled:
+                found = self._from_afar(run)
+        except SolverError:
+            if self._can_refine:
+                return None
+            raise
         self._warm = found.inner
-        return run.solution(found, self.regularisation, time.perf_counter() - began)
+        return run.solution(found)
+
+    def _refined(
+        self, moments: FloatArray, reference: FloatArray | None, before: PenaltySolution | None
+    ) -> PenaltySolution:
+        """Return the optimum found with twice the digits, or what was found before."""
+        rows, exact = self.rows, exactly(self.rows, moments, reference)
+        used = rows.seeds(reference) if before is None else before.keys
+        try:
+            found = optimum(rows, self.frame.kept, self.regularisation, exact, used, used)
+        except SolverError as problem:
+            if before is None or problem.status is not Status.FAILED:
+                raise
+            return before
+        self._refines = True
+        answer = _Answer(found.coef, found.keys, found.dual, found.excess)
+        solution = self.audited(answer, exact, found.passes, found.steps)
+        return replace(solution, moments=moments)
+
+    def audited(
+        self, answer: _Answer, moments: Doubled, passes: int, steps: int
+    ) -> PenaltySolution:
+        """Return an answer with its audit, on unscaled data."""
+        rows, delta = self.rows, self.regularisation
+        coef, keys, dual = answer.coef.high, answer.keys, answer.dual
+        reached, size, paid = np.zeros(rows.n_basis), np.abs(moments.high), np.zeros(2)
+        spoilt = 0.0
+        for chunk in _chunks(len(keys)):
+            raw, cost = rows.rows(keys[chunk])
+            dense = np.asarray(raw)
+            reached = reached + dense.T @ dual[chunk]
+            size = size + np.abs(dense).T @ dual[chunk]
+            paid = paid + np.array([cost, np.abs(cost)]) @ dual[chunk]
+            spoilt += tolerances.ROUNDING * float(dual[chunk] @ (np.abs(dense) @ np.abs(coef)))
+        error = np.abs(reached - moments.high)[self.frame.kept]
+        objective, penalty = dot(moments, answer.coef), delta * float(dual @ dual)
+        scale = max(abs(objective), float(paid[1]), penalty, np.finfo(float).tiny)
+        beyond = answer.worst - delta * float(dual.max(initial=0.0))
+        audit = Audit(
+            violation=answer.worst,
+            # What the regularisation allows is no fault; only what goes beyond it is.
+            relative_violation=max(0.0, beyond) / (abs(objective) + self.largest_cost),
+            dual_residual=float((error / np.where(size > 0.0, size, 1.0)[self.frame.kept]).max()),
+            gap=abs(objective - float(paid[0]) - penalty) / scale,
+        )
+        right = audit.passed and spoilt <= SPOILT * max(abs(objective), self._unit)
+        return PenaltySolution(
+            status=Status.OPTIMAL if right else Status.INACCURATE,
+            coef=coef,
+            objective=objective,
+            moments=moments.high,
+            audit=audit,
+            passes=passes,
+            rounds=steps,
+            n_rows=len(keys),
+            proven=True,
+            seconds=0.0,
+            regularisation=delta,
+            keys=keys,
+            dual=dual,
+        )
+
+    def dual_noise(self, answer: _Answer) -> float:
+        """Return by what share of its mass the dual may be off because rows are rounded.
+
+        As many rows as functions have one dual, whatever their costs are. Among more, an error of a
+        row moves the dual by that error / delta.
+        """
+        rows, coef = self.rows, answer.coef.high
+        terms = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
+        rounding = np.finfo(float).eps * (terms + np.abs(rows.pair_cost))
+        close = answer.excess > -rounding
+        if np.count_nonzero(close) <= self.coordinates.rank:
+            return 0.0
+        return float(rounding[close].max()) / self.regularisation * (1.0 - rows.discount)
 
     def _from_afar(self, run: _Run) -> _Minimum:
         """Solve with larger regularisations first, each from the answer before."""
@@ -150,6 +249,20 @@ class _Minimum:
     keys: IntArray
     dual: FloatArray
     settled: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """Coefficients (K,), the dual on the rows `keys`, and the violation of all rows (N,)."""
+
+    coef: Doubled
+    keys: IntArray
+    dual: FloatArray
+    excess: FloatArray
+
+    @property
+    def worst(self) -> float:
+        return max(float(self.excess.max(initial=0.0)), 0.0)
 
 
 class _Run:
@@ -232,46 +345,14 @@ class _Run:
         used = dual > 0.0
         return _Minimum(place + inner - right.T @ (right @ inner), active[used], dual[used])
 
-    def solution(self, found: _Minimum, delta: float, seconds: float) -> PenaltySolution:
-        """Return the answer with its audit, on unscaled data."""
-        rows, coef = self.program.rows, self.program.coordinates.coef(found.inner)
-        keys, dual = found.keys, found.dual
-        excess = self._excess(found.inner)
-        reached, size, paid = np.zeros(rows.n_basis), np.abs(self.moments), 0.0
-        for chunk in _chunks(len(keys)):
-            raw, cost = rows.rows(keys[chunk])
-            dense = np.asarray(raw)
-            reached = reached + dense.T @ dual[chunk]
-            size = size + np.abs(dense).T @ dual[chunk]
-            paid += float(cost @ dual[chunk])
-        error = np.abs(reached - self.moments)
-        objective = float(self.moments @ coef)
-        penalty = delta * float(dual @ dual)
-        gap = abs(objective - paid - penalty) / max(abs(objective), abs(paid), penalty, 1e-300)
-        allowed = delta * float(dual.max(initial=0.0))
-        level = abs(objective) + self.program.largest_cost
-        audit = Audit(
-            violation=max(float(excess.max(initial=0.0)), 0.0),
-            # What the regularisation allows is no fault; only what goes beyond it is.
-            relative_violation=max(0.0, float(excess.max(initial=0.0)) - allowed) / level,
-            dual_residual=float((error / np.where(size > 0.0, size, 1.0)).max()),
-            gap=gap,
-        )
-        return PenaltySolution(
-            status=Status.OPTIMAL if audit.passed else Status.INACCURATE,
-            coef=coef,
-            objective=objective,
-            moments=self.moments,
-            audit=audit,
-            passes=self.passes,
-            rounds=self.steps,
-            n_rows=len(keys),
-            proven=True,
-            seconds=seconds,
-            regularisation=delta,
-            keys=keys,
-            dual=dual,
-        )
+    def solution(self, found: _Minimum) -> PenaltySolution:
+        """Return the answer with its audit."""
+        coef = doubled(self.program.coordinates.coef(found.inner))
+        answer = _Answer(coef, found.keys, found.dual, self._excess(found.inner))
+        solution = self.program.audited(answer, doubled(self.moments), self.passes, self.steps)
+        if self.program.dual_noise(answer) <= tolerances.DUAL:
+            return solution
+        return replace(solution, status=Status.INACCURATE)
 
     def _excess(self, inner: FloatArray) -> FloatArray:
         """Return by how much each row (N,) is violated; negative where it holds."""

@@ -89,6 +89,12 @@ class VertexSearch:
 
     def run(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Vertex:
         """Return the optimal vertex, from a pool of keys, some of which make the first basis."""
+        return self._vertex(*self.optimal_table(moments, pool, basic))
+
+    def optimal_table(
+        self, moments: Doubled, pool: IntArray, basic: IntArray
+    ) -> tuple[Tableau, int, int]:
+        """Return the table of the optimal vertex, and how many steps and passes it took."""
         table = self._start(moments, pool, basic)
         steps = passes = stalled = 0
         while steps < _MAX_STEPS:
@@ -103,7 +109,7 @@ class VertexSearch:
                 if self._extend(table):
                     continue
                 if not table.is_short:
-                    return self._vertex(table, steps, passes)
+                    return table, steps, passes
                 self._check_reached(table)
                 table.forgive()
                 continue
@@ -113,11 +119,11 @@ class VertexSearch:
             steps += 1
         raise SolverError(Status.FAILED, f"no answer after {steps} steps of the simplex method")
 
-    def _start(self, moments: Doubled, pool: IntArray, basic: IntArray) -> _Tableau:
+    def _start(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Tableau:
         rows, cost = self._rows(pool)
         largest = np.abs(rows.high).max(axis=0, initial=0.0)
         unit = _power_of_two(largest)
-        table = _Tableau(moments.at(self.columns), unit)
+        table = Tableau(moments.at(self.columns), unit)
         limits, limit_cost = self._bounds
         table.append(-1 - np.arange(len(limit_cost)), doubled(limits[:, self.columns]), limit_cost)
         table.append(pool, rows, cost)
@@ -129,35 +135,38 @@ class VertexSearch:
         exact = self.source.exact_rows(keys).at((slice(None), self.columns))
         return exact, self.source.rows(keys)[1]
 
-    def _extend(self, table: _Tableau) -> bool:
+    def _extend(self, table: Tableau) -> bool:
         """Add rows that are violated outside the pool; return whether there were any."""
         prices = table.prices()
         unit = (1.0 - self.source.discount) * abs(float(table.moments.high @ prices.high))
-        coef = self._over_all(table, prices)
+        coef = self.over_all(table, prices)
         found = self.source.violated(coef, unit, homogeneous=table.is_short)
-        fresh = np.setdiff1d(found, table.keys)
-        table.append(fresh, *self._rows(fresh))
+        self.append(table, np.setdiff1d(found, table.keys))
         return table.entering(table.excess(), first=False) is not None
 
-    def _check_reached(self, table: _Tableau) -> None:
+    def append(self, table: Tableau, keys: IntArray) -> None:
+        """Add the rows of some keys to a table."""
+        table.append(keys, *self._rows(keys))
+
+    def _check_reached(self, table: Tableau) -> None:
         """Refuse moments that the rows do not reach; what rounding leaves is no reason."""
         if table.unreached() > _UNREACHED:
-            direction = self._over_all(table, table.prices()).high
+            direction = self.over_all(table, table.prices()).high
             raise SolverError(Status.UNBOUNDED, ray_text(self.source.names, direction))
 
-    def _over_all(self, table: _Tableau, prices: Doubled) -> Doubled:
+    def over_all(self, table: Tableau, prices: Doubled) -> Doubled:
         """Return prices of the table's columns as coefficients (K,) of all functions."""
         coef = doubled(np.zeros(self.source.n_basis))
         own = prices.scaled(1.0 / table.unit)
         coef.high[self.columns], coef.low[self.columns] = own
         return coef
 
-    def _vertex(self, table: _Tableau, steps: int, passes: int) -> Vertex:
+    def _vertex(self, table: Tableau, steps: int, passes: int) -> Vertex:
         keys, size = table.keys[table.basis], table.size[table.basis]
         inner = table.dual.high / size
         is_row, is_bound = keys >= 0, (keys < 0) & ~table.is_unit
         return Vertex(
-            coef=self._over_all(table, table.prices()),
+            coef=self.over_all(table, table.prices()),
             rows=keys[is_row],
             dual=inner[is_row],
             bounds=-1 - keys[is_bound],
@@ -173,7 +182,7 @@ class VertexSearch:
         )
 
 
-class _Tableau:
+class Tableau:
     """Rows as shares (n, c) of the basis's rows, the basis's dual (c,), and reduced costs (n,).
 
     The first c rows are unit rows, one for each column; they make the first basis. Columns are
