@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cli_runs
 import numpy as np
 import pytest
 from event_models import functions_of, line, network
@@ -425,3 +426,13 @@ def test_the_page_shows_what_acting_at_random_costs(
     assert "acting at random, also the target" in page
     assert result.judgement is not None
     assert f"{result.judgement.random.mean:,.2f}"[:5] in page  # type: ignore[union-attr]
+
+
+def test_the_command_line_judges_unless_told_not_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = cli_runs.solved(cli_runs.QUEUE, tmp_path)
+    assert document["judgement"]["minus_random"]["mean"] < 0.0
+    assert "\nat random   " in capsys.readouterr().out
+    assert cli_runs.solved([*cli_runs.QUEUE, "--no-judge"], tmp_path)["judgement"] is None
+    assert "at random" not in capsys.readouterr().out
