@@ -81,6 +81,10 @@ def test_separation_against_brute_force(
     slack = costs - matrix @ coef
     unit = 2.0
     size = np.abs(costs) + 0.1 * np.abs(here @ coef) + unit
+    # Where terms cancel, a violation of the size of their rounding error is none.
+    terms = 1.9 * np.abs(here) @ np.abs(coef)
+    plain = size
+    size = np.where(slack < 0.0, plain + 1e-4 * terms, plain)
     answer = found.separate(coef, unit)
     assert len(np.unique(answer.close)) == len(answer.close)
     # Each block gives as many as there are functions, and more: so many are the closest of all.
@@ -91,8 +95,9 @@ def test_separation_against_brute_force(
     assert set(answer.near.tolist()) == set(np.flatnonzero(slack <= 1e-8).tolist())
     assert 0 < len(answer.near) < len(slack)
     homogeneous = found.separate(coef, unit, homogeneous=True)
-    size -= np.abs(costs)
-    relative = -(matrix @ coef) / size
+    growth = -(matrix @ coef)
+    size = plain - np.abs(costs)
+    relative = growth / np.where(growth < 0.0, size + 1e-4 * terms, size)
     assert np.allclose(relative[homogeneous.close[:15]], np.sort(relative)[:15], atol=1e-10)
 
 
@@ -144,7 +149,7 @@ def test_too_few_rows_are_unbounded_and_bounds_cure_it(n: int) -> None:
     )
     assert "grows without limit along" in str(caught.value)
     basis = bw.Polynomial(2, lower=-50.0, upper=50.0)
-    cured = bw.solve(em.network(), basis, bw.Fixed(), rows=rows)
+    cured = bw.solve(em.network(), basis, bw.Fixed(), rows=rows, judge=False)
     assert cured.status is bw.Status.CONVERGED
     assert np.abs(cured.coef).max() == pytest.approx(50.0)
     more = bw.SampledRows(bw.sample_states(em.network(), 300, seed=2))

@@ -121,9 +121,10 @@ def test_sampled_sight_agrees_with_the_same_model_written_out() -> None:
     coef[0] -= 1_000.0  # no row is violated, so there is nothing to repair
     basis = bw.Polynomial(2)
     policy = bw.Greedy(basis=basis, coef=coef)
-    seen = sight(model, basis, coef, policy, seed=3)
     table = model.to_tabular()
-    whole = sight(table, basis, coef, policy.on(table))
+    moments = basis(table.states).T @ table.initial
+    seen = sight(model, basis, coef, moments, policy, seed=3)
+    whole = sight(table, basis, coef, moments, policy.on(table))
     place = {tuple(state): k for k, state in enumerate(table.states.tolist())}
     known = [place[tuple(state)] for state in seen.states.tolist()]
     np.testing.assert_allclose(seen.value, whole.value[known], rtol=1e-9)

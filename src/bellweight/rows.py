@@ -323,10 +323,10 @@ class BellmanRows(RowSource):
             states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
             yield states, self.features(states)
 
-    def state_blocks(self, n_pairs: int = _BLOCK_PAIRS) -> Iterator[slice]:
-        """Cut the states into ranges with about `n_pairs` pairs each."""
+    def state_blocks(self) -> Iterator[slice]:
+        """Cut the states into ranges with about the same number of pairs each."""
         per_state = max(1, self.n_pairs // len(self._points))
-        size = max(1, n_pairs // per_state)
+        size = max(1, _BLOCK_PAIRS // per_state)
         for start in range(0, len(self._points), size):
             yield slice(start, min(start + size, len(self._points)))
 
