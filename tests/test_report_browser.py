@@ -121,7 +121,7 @@ def write_events(path: Path) -> None:
 
 def write_linear(path: Path) -> None:
     model = bw.problems.scheduling("tiny")
-    found = bw.solve(model, bw.Affine(), bw.DIA(), simulation=bw.Simulation(200))
+    found = bw.solve(model, bw.Affine(), bw.DIA(), simulation=bw.Simulation(200), judge=False)
     bw.report(found, path, episodes=200)
 
 

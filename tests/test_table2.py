@@ -119,6 +119,7 @@ def test_costs_and_differences_are_those_of_a_paired_comparison(
         simulation=bw.Simulation(40, TABLE2_HORIZON),
         stop=bw.Stop(max_iterations=3),
         seed=shop._seed(1, 1),
+        judge=False,
     )
     policies = {
         LAST_BUFFER: shop.network.last_buffer_first(),

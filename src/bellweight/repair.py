@@ -87,6 +87,7 @@ def _mended(
         return shifted
     wide = _with_margin(rows, coef, moments, slack, size, 2.0 * _gamma(rows), _holds)
     if wide is None or before - _value(rows, wide) > _LITTLE * abs(before):
+        size = np.abs(rows.pair_cost) + _row_terms(rows, coef)
         thin = _with_margin(rows, coef, moments, slack, size, 4.0 * _UNIT, _holds_precisely)
     else:
         thin = None
@@ -149,6 +150,15 @@ def _slacks(rows: TabularRows, coef: FloatArray) -> tuple[FloatArray, FloatArray
     slack = np.concatenate([block for _, block in rows.all_slacks(coef)])
     size = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
     return slack, np.abs(rows.pair_cost) + size
+
+
+def _row_terms(rows: TabularRows, coef: FloatArray) -> FloatArray:
+    """Return |rows| |coef| (N,): what the rounding of coefficients moves a slack relative to."""
+    chunks = [
+        np.arange(start, min(start + _CHUNK, rows.n_pairs))
+        for start in range(0, rows.n_pairs, _CHUNK)
+    ]
+    return np.concatenate([np.asarray(abs(rows.rows(some)[0]) @ np.abs(coef)) for some in chunks])
 
 
 def _holds(rows: TabularRows, coef: FloatArray) -> bool:

@@ -91,7 +91,7 @@ def _check_options(subject: object, given: set[str]) -> None:
 
 def _is_about(certificate: Certificate, result: Result) -> bool:
     """Return whether a certificate belongs to the coefficients of a result."""
-    coef = certificate.record.get("coef")
+    coef = certificate.record.get("solved")
     same = coef is None or np.array_equal(np.asarray(coef, dtype=np.float64), result.coef)
     return certificate.model_digest == result.model_digest and same
 
