@@ -1,9 +1,9 @@
 """Arithmetic with twice the digits: a number is the sum of a high and a low part.
 
-Sums and products are exact up to a relative error of about 1e-31, from double precision alone: the
-rounding error of a sum or of a product of two doubles is a double itself, and is kept (Knuth,
-Dekker). Every step is one elementwise operation, which all machines carry out alike, so results are
-the same to the last bit everywhere.
+Products are exact up to a relative error of about 1e-31, and sums up to that share of their terms,
+from double precision alone: the rounding error of a sum or of a product of two doubles is a double
+itself, and is kept (Knuth, Dekker). Every step is one elementwise operation, which all machines
+carry out alike, so results are the same to the last bit everywhere.
 """
 
 from __future__ import annotations

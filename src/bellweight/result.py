@@ -68,14 +68,14 @@ class Result(Faces, files.Checked):
     `coef` (K,) belongs to the basis as the user wrote it. `cost` is that of the greedy policy from
     the initial distribution: exact on tabular models, elsewhere the mean of the simulation that
     judged it, None where it was not judged. `judgement` has its error, and what acting at random
-    and the method's target cost. `lower_bound` is the approximate value of the initial
-    distribution, less what the audit's violation could add to it; None where states cannot be
-    enumerated. Where both are exact the optimal cost lies between them. `support` lists where the
-    dual has mass; `dual` is the same as an array over the pairs of a tabular model. `moments_error`
-    (K,) are the standard errors of simulated moments. `regularisation` is that of the program; a
-    lower bound has been repaired for the violation that it allows. `average` is the reported
-    iterate of a cycle where that is the average of its `phases`, else None. `seconds` is what the
-    run took, without the judgement's own seconds.
+    and the method's target cost. `lower_bound` is the value of repaired coefficients at the initial
+    distribution: every row is proven to hold there in spite of rounding; None where states cannot
+    be enumerated. Where both are exact the optimal cost lies between them. `support` lists where
+    the dual has mass; `dual` is the same as an array over the pairs of a tabular model.
+    `moments_error` (K,) are the standard errors of simulated moments. `regularisation` is that of
+    the program; a lower bound has been repaired for the violation that it allows. `average` is the
+    reported iterate of a cycle where that is the average of its `phases`, else None. `seconds` is
+    what the run took, without the judgement's own seconds.
     """
 
     status: Status

@@ -35,7 +35,7 @@ _VIEWING = 3  # a branch of the streams: pictures do not share luck with estimat
 class Sight:
     """States (n, d) with their share of discounted time (n,), and what holds there.
 
-    `value` (n,) is the approximate value, on tabular models shifted down until it is a lower bound,
+    `value` (n,) is the approximate value, on tabular models repaired so that it is a lower bound,
     `residual` (n,) the Bellman residual of the greedy action,
     and `cost_to_go` (n,) the exact value of the policy, where it can be computed. `is_sample` says
     that the states were drawn. `values_at` and `action_at` answer for other states.

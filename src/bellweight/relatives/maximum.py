@@ -39,7 +39,7 @@ class Maximum(Faces):
     """The largest of several value functions, its greedy policy, and the members it is made of.
 
     `coef` (J, K) has a row for each member. `lower_bound` is the value of the initial distribution
-    under the largest function, each member repaired for what its audit's violation could add, so
+    under the largest function, each member repaired so that every row is proven to hold, so
     it is at least that of every member. `cost` is the greedy policy's, and `member_costs` are those
     of the members' policies: exact on tabular models, where `half_width` is None; on event models,
     which have no bound, simulated on the same random numbers.

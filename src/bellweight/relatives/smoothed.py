@@ -32,7 +32,7 @@ class SmoothedALP(Plan[Result]):
 
     The method runs first, on the plain program; its last weights are those of the objective and
     those of the budget. The larger the budget (in units of cost per step), the more violation is
-    bought where visits are rare; the lower bound of the result is repaired for the largest one.
+    bought where visits are rare; the lower bound of the result is that of repaired coefficients.
     With a budget of zero the program is the plain one. With any other, a state without weight has
     no price, so its rows are left out.
 
