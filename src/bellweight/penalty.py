@@ -13,8 +13,7 @@ delta max lambda, which the audit reports and bounds repair.
 Each Newton step takes the rows that are violated now; along its direction the exact minimum is
 found from numbers (N,) that one pass over the rows gives. Where no warm start is at hand, a larger
 delta comes first. Where the rounding of rows and coefficients decides the dual, or the steps do not
-end at the minimum, an active-set method with twice the digits does (`active_set`), while there are
-not too many rows.
+end at the minimum, an active-set method with twice the digits does (`active_set`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bellweight import tolerances
-from bellweight.active_set import MOST_ENTRIES, optimum
+from bellweight.active_set import optimum
 from bellweight.alp import MOST_REFINED, SPOILT, exactly
 from bellweight.checks import FloatArray, IntArray
 from bellweight.doubled import Doubled, dot, doubled
@@ -99,7 +98,7 @@ class PenaltyProgram:
         self.largest_cost = float(np.abs(rows.pair_cost).max())
         self.largest_value = (self.largest_cost or 1.0) / (1.0 - rows.discount)
         self._warm: FloatArray | None = None
-        self._refines = False  # whether an earlier solve needed twice the digits
+        self._used: IntArray | None = None  # rows of the last answer that took twice the digits
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -116,15 +115,20 @@ class PenaltyProgram:
     def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:
         began = time.perf_counter()
         self.frame.check_reachable(moments)
-        solution = None if self._refines else self._by_steps(moments, reference)
-        if solution is None or (self._can_refine and solution.status is not Status.OPTIMAL):
-            solution = self._refined(moments, reference, solution)
+        solution = None if self._used is not None else self._by_steps(moments, reference)
+        if solution is None or solution.status is not Status.OPTIMAL:
+            solution = self._refined(moments, reference, solution) or solution
+        if solution is None:
+            solution = self._by_steps(moments, reference)
+        if solution is None:
+            raise SolverError(
+                Status.FAILED, "neither Newton steps nor an active set came to an end"
+            )
         return replace(solution, seconds=time.perf_counter() - began)
 
     @property
     def _can_refine(self) -> bool:
-        rows = self.rows
-        return rows.n_basis <= MOST_REFINED and rows.n_pairs * rows.n_basis <= MOST_ENTRIES
+        return self.rows.n_basis <= MOST_REFINED
 
     def _by_steps(
         self, moments: FloatArray, reference: FloatArray | None
@@ -147,17 +151,21 @@ class PenaltyProgram:
 
     def _refined(
         self, moments: FloatArray, reference: FloatArray | None, before: PenaltySolution | None
-    ) -> PenaltySolution:
-        """Return the optimum found with twice the digits, or what was found before."""
+    ) -> PenaltySolution | None:
+        """Return the optimum found with twice the digits, if it is found."""
+        if not self._can_refine:
+            return None
         rows, exact = self.rows, exactly(self.rows, moments, reference)
-        used = rows.seeds(reference) if before is None else before.keys
+        used = self._used if before is None else before.keys
+        used = rows.seeds(reference) if used is None else used
         try:
             found = optimum(rows, self.frame.kept, self.regularisation, exact, used, used)
         except SolverError as problem:
-            if before is None or problem.status is not Status.FAILED:
+            if problem.status is not Status.FAILED:
                 raise
-            return before
-        self._refines = True
+            self._used = None
+            return None
+        self._used = found.keys
         answer = _Answer(found.coef, found.keys, found.dual, found.excess)
         solution = self.audited(answer, exact, found.passes, found.steps)
         return replace(solution, moments=moments)
@@ -253,7 +261,7 @@ class _Minimum:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """Coefficients (K,), the dual on the rows `keys`, and by how much all rows (N,) are violated."""
+    """Coefficients (K,), the dual on the rows `keys`, and all rows' violations (N,)."""
 
     coef: Doubled
     keys: IntArray
@@ -293,6 +301,8 @@ class _Run:
             step = self._step(inner, gradient, curvature)
             change = self._along(step)
             length = self._length(excess, change, step, delta)
+            if np.array_equal(inner + length * step, inner):
+                break  # the gradient is rounding, and so is the step
             inner, before = inner + length * step, active
             excess = excess + length * change
             active = np.flatnonzero(excess > 0.0)
