@@ -213,19 +213,24 @@ class PenaltyProgram:
             dual=dual,
         )
 
-    def dual_noise(self, answer: _Answer) -> float:
-        """Return by what share of its mass the dual may be off because rows are rounded.
+    def drowns(self, answer: _Answer) -> bool:
+        """Return whether the rounding of rows moves the dual or the objective too far.
 
-        As many rows as functions have one dual, whatever their costs are. Among more, an error of a
-        row moves the dual by that error / delta.
+        An error of a row moves the objective by the row's dual times that error. Where no more rows
+        are violated than there are functions, it does not move the dual, whatever the costs are;
+        among more rows, it does by the error / delta.
         """
         rows, coef = self.rows, answer.coef.high
         terms = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
         rounding = np.finfo(float).eps * (terms + np.abs(rows.pair_cost))
+        paid = np.abs(rows.pair_cost[answer.keys]) + self.regularisation * answer.dual
+        moved = float(answer.dual @ rounding[answer.keys])
+        if moved > tolerances.OPTIMALITY * float(answer.dual @ paid):
+            return True
         close = answer.excess > -rounding
-        if np.count_nonzero(close) <= self.coordinates.rank:
-            return 0.0
-        return float(rounding[close].max()) / self.regularisation * (1.0 - rows.discount)
+        shift = float(rounding[close].max(initial=0.0)) / self.regularisation
+        many = np.count_nonzero(close) > self.coordinates.rank
+        return bool(many and shift * (1.0 - rows.discount) > tolerances.DUAL)
 
     def _from_afar(self, run: _Run) -> _Minimum:
         """Solve with larger regularisations first, each from the answer before."""
@@ -360,9 +365,8 @@ class _Run:
         coef = doubled(self.program.coordinates.coef(found.inner))
         answer = _Answer(coef, found.keys, found.dual, self._excess(found.inner))
         solution = self.program.audited(answer, doubled(self.moments), self.passes, self.steps)
-        if self.program.dual_noise(answer) <= tolerances.DUAL:
-            return solution
-        return replace(solution, status=Status.INACCURATE)
+        drowns = self.program.drowns(answer)
+        return replace(solution, status=Status.INACCURATE) if drowns else solution
 
     def _excess(self, inner: FloatArray) -> FloatArray:
         """Return by how much each row (N,) is violated; negative where it holds."""
