@@ -13,8 +13,7 @@ delta max lambda, which the audit reports and bounds repair.
 Each Newton step takes the rows that are violated now; along its direction the exact minimum is
 found from numbers (N,) that one pass over the rows gives. Where no warm start is at hand, a larger
 delta comes first. Where the rounding of rows and coefficients decides the dual, or the steps do not
-end at the minimum, an active-set method with twice the digits does (`active_set`), while there are
-not too many rows.
+end at the minimum, an active-set method with twice the digits does (`active_set`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bellweight import tolerances
-from bellweight.active_set import MOST_ENTRIES, optimum
+from bellweight.active_set import optimum
 from bellweight.alp import MOST_REFINED, SPOILT, exactly
 from bellweight.checks import FloatArray, IntArray
 from bellweight.doubled import Doubled, dot, doubled
@@ -99,7 +98,7 @@ class PenaltyProgram:
         self.largest_cost = float(np.abs(rows.pair_cost).max())
         self.largest_value = (self.largest_cost or 1.0) / (1.0 - rows.discount)
         self._warm: FloatArray | None = None
-        self._refines = False  # whether an earlier solve needed twice the digits
+        self._used: IntArray | None = None  # rows of the last answer that took twice the digits
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -116,15 +115,20 @@ class PenaltyProgram:
     def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:
         began = time.perf_counter()
         self.frame.check_reachable(moments)
-        solution = None if self._refines else self._by_steps(moments, reference)
-        if solution is None or (self._can_refine and solution.status is not Status.OPTIMAL):
-            solution = self._refined(moments, reference, solution)
+        solution = None if self._used is not None else self._by_steps(moments, reference)
+        if solution is None or solution.status is not Status.OPTIMAL:
+            solution = self._refined(moments, reference, solution) or solution
+        if solution is None:
+            solution = self._by_steps(moments, reference)
+        if solution is None:
+            raise SolverError(
+                Status.FAILED, "neither Newton steps nor an active set came to an end"
+            )
         return replace(solution, seconds=time.perf_counter() - began)
 
     @property
     def _can_refine(self) -> bool:
-        rows = self.rows
-        return rows.n_basis <= MOST_REFINED and rows.n_pairs * rows.n_basis <= MOST_ENTRIES
+        return self.rows.n_basis <= MOST_REFINED
 
     def _by_steps(
         self, moments: FloatArray, reference: FloatArray | None
@@ -147,17 +151,21 @@ class PenaltyProgram:
 
     def _refined(
         self, moments: FloatArray, reference: FloatArray | None, before: PenaltySolution | None
-    ) -> PenaltySolution:
-        """Return the optimum found with twice the digits, or what was found before."""
+    ) -> PenaltySolution | None:
+        """Return the optimum found with twice the digits, if it is found."""
+        if not self._can_refine:
+            return None
         rows, exact = self.rows, exactly(self.rows, moments, reference)
-        used = rows.seeds(reference) if before is None else before.keys
+        used = self._used if before is None else before.keys
+        used = rows.seeds(reference) if used is None else used
         try:
             found = optimum(rows, self.frame.kept, self.regularisation, exact, used, used)
         except SolverError as problem:
-            if before is None or problem.status is not Status.FAILED:
+            if problem.status is not Status.FAILED:
                 raise
-            return before
-        self._refines = True
+            self._used = None
+            return None
+        self._used = found.keys
         answer = _Answer(found.coef, found.keys, found.dual, found.excess)
         solution = self.audited(answer, exact, found.passes, found.steps)
         return replace(solution, moments=moments)
@@ -205,19 +213,24 @@ class PenaltyProgram:
             dual=dual,
         )
 
-    def dual_noise(self, answer: _Answer) -> float:
-        """Return by what share of its mass the dual may be off because rows are rounded.
+    def drowns(self, answer: _Answer) -> bool:
+        """Return whether the rounding of rows moves the dual or the objective too far.
 
-        As many rows as functions have one dual, whatever their costs are. Among more, an error of a
-        row moves the dual by that error / delta.
+        An error of a row moves the objective by the row's dual times that error. Where no more rows
+        are violated than there are functions, it does not move the dual, whatever the costs are;
+        among more rows, it does by the error / delta.
         """
         rows, coef = self.rows, answer.coef.high
         terms = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
         rounding = np.finfo(float).eps * (terms + np.abs(rows.pair_cost))
+        paid = np.abs(rows.pair_cost[answer.keys]) + self.regularisation * answer.dual
+        moved = float(answer.dual @ rounding[answer.keys])
+        if moved > tolerances.OPTIMALITY * float(answer.dual @ paid):
+            return True
         close = answer.excess > -rounding
-        if np.count_nonzero(close) <= self.coordinates.rank:
-            return 0.0
-        return float(rounding[close].max()) / self.regularisation * (1.0 - rows.discount)
+        shift = float(rounding[close].max(initial=0.0)) / self.regularisation
+        many = np.count_nonzero(close) > self.coordinates.rank
+        return bool(many and shift * (1.0 - rows.discount) > tolerances.DUAL)
 
     def _from_afar(self, run: _Run) -> _Minimum:
         """Solve with larger regularisations first, each from the answer before."""
@@ -253,7 +266,7 @@ class _Minimum:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """Coefficients (K,), the dual on the rows `keys`, and the violation of all rows (N,)."""
+    """Coefficients (K,), the dual on the rows `keys`, and all rows' violations (N,)."""
 
     coef: Doubled
     keys: IntArray
@@ -293,6 +306,8 @@ class _Run:
             step = self._step(inner, gradient, curvature)
             change = self._along(step)
             length = self._length(excess, change, step, delta)
+            if np.array_equal(inner + length * step, inner):
+                break  # the gradient is rounding, and so is the step
             inner, before = inner + length * step, active
             excess = excess + length * change
             active = np.flatnonzero(excess > 0.0)
@@ -350,9 +365,8 @@ class _Run:
         coef = doubled(self.program.coordinates.coef(found.inner))
         answer = _Answer(coef, found.keys, found.dual, self._excess(found.inner))
         solution = self.program.audited(answer, doubled(self.moments), self.passes, self.steps)
-        if self.program.dual_noise(answer) <= tolerances.DUAL:
-            return solution
-        return replace(solution, status=Status.INACCURATE)
+        drowns = self.program.drowns(answer)
+        return replace(solution, status=Status.INACCURATE) if drowns else solution
 
     def _excess(self, inner: FloatArray) -> FloatArray:
         """Return by how much each row (N,) is violated; negative where it holds."""
