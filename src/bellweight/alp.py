@@ -35,6 +35,7 @@ from bellweight.solution import AlpSolution, Audit, cost_unit
 from bellweight.status import SolverError, Status
 
 _MAX_ROUNDS = 500
+_FEW_ROUNDS = 20  # and two for each basis function: more is a sign of bad coordinates
 _MAX_REBUILDS = 4  # where there is no other road
 _FEW_REBUILDS = 2
 _MAX_EXCHANGES = 50
@@ -120,6 +121,11 @@ class AlpProgram:
         return None if solution is None else replace(solution, passes=passes, rounds=rounds)
 
     @property
+    def most_rounds(self) -> int:
+        """Rounds of row generation before another road is taken, where there is one."""
+        return _FEW_ROUNDS + 2 * self.rows.n_basis if self._can_refine else _MAX_ROUNDS
+
+    @property
     def _can_refine(self) -> bool:
         return self.rows.n_basis <= MOST_REFINED
 
@@ -131,10 +137,16 @@ class AlpProgram:
             assert before is not None
             return before
         search = VertexSearch(self.rows, self._columns, (self.raw_bounds, self.bound_cost))
-        newest = self._keys[-_REFINED_POOL:]
         exact = exactly(self.rows, moments, reference)
+        none = np.zeros(0, dtype=np.int64)
+        starts = [
+            (np.union1d(self._keys[-_REFINED_POOL:], self._basic), self._basic),
+            (self.rows.seeds(reference)[:_REFINED_POOL], none),
+        ]
+        if before is None and not self._refines:
+            starts.reverse()  # the rows of a search that found nothing lead nowhere
         try:
-            vertex = search.run(exact, np.union1d(newest, self._basic), self._basic)
+            vertex = _first_found(search, exact, starts)
         except SolverError as problem:
             if before is None or problem.status is not Status.FAILED:
                 raise
@@ -337,7 +349,7 @@ class _Attempt:
             # solver may search for long, or stop without an answer.
             self._reach()
             program.unexplored = False
-        for self.rounds in range(1, _MAX_ROUNDS + 1):
+        for self.rounds in range(1, program.most_rounds + 1):
             answer = lp.solve()
             if answer.status in (Status.UNBOUNDED, Status.FAILED):
                 # Without bounds, and with rows that do not tell the basis functions apart, the
@@ -365,7 +377,7 @@ class _Attempt:
                 break
         else:
             raise SolverError(
-                Status.FAILED, f"no answer after {_MAX_ROUNDS} rounds of row generation"
+                Status.FAILED, f"no answer after {self.rounds} rounds of row generation"
             )
         solution = self._solution(inner, basic, multipliers, found)
         program.trim(basic - program.n_bounds)
@@ -377,7 +389,7 @@ class _Attempt:
         Return whether any were added.
         """
         program = self.program
-        for turn in range(_MAX_ROUNDS):
+        for turn in range(program.most_rounds):
             distance, direction = program.lp.direction()
             if distance <= _REACHED:
                 return turn > 0
@@ -539,6 +551,19 @@ class _Attempt:
         terms = abs(coordinates.rows(raw)).T @ dual + np.abs(self.inner_moments)
         share = tolerances.ROUNDING / tolerances.OPTIMALITY
         return share * float(terms.max()) * coordinates.spread
+
+
+def _first_found(
+    search: VertexSearch, moments: Doubled, starts: list[tuple[IntArray, IntArray]]
+) -> Vertex:
+    """Return the optimal vertex from the first pool and basis that lead to it."""
+    for pool, basic in starts[:-1]:
+        try:
+            return search.run(moments, pool, basic)
+        except SolverError as problem:
+            if problem.status is not Status.FAILED:
+                raise
+    return search.run(moments, *starts[-1])
 
 
 def exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
