@@ -174,7 +174,7 @@ def check_in_place(function: Callable[..., Any], role: str, given: Mapping[str, 
     """Call a function that should write into `state`, and complain if it returns something."""
     try:
         answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
-    except Exception:  # What fails here may be fit for the compiler, or fail later by its name.
+    except TypeError:  # Types may suit the compiler: it knows a number where NumPy has a bool.
         return
     if answer is not None:
         raise _answering(function, role, f"{answer!r}")
