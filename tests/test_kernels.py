@@ -20,7 +20,7 @@ import numerics_models
 import pytest
 from llvmlite import binding
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1500)
 
 OWN = "own"
 SETTINGS = {
@@ -31,7 +31,7 @@ SETTINGS = {
     "SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"},
 }
 NEEDED = {"Nehalem": "sse4.2", "Haswell": "avx2", "SkylakeX": "avx512vl"}
-SECONDS = 150  # for one process; all of them together take less than that on two idle cores
+SECONDS = 400  # for one process, on a busy machine; on an idle one it is a quarter of that
 DIGITS = 1e-6
 
 
