@@ -23,10 +23,10 @@ from measure import Line, seconds
 
 import bellweight as bw
 from bellweight.alp import AlpProgram
-from bellweight.solution import AlpSolution
 from bellweight.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
 from bellweight.rows import TabularRows
+from bellweight.solution import AlpSolution
 
 INITIALS = ("geometric", "empty", "reverse")
 DECAYS = (0.85, 0.89, 0.91, 0.95, 0.99, 0.999)

@@ -111,6 +111,17 @@ class Judgement:
     seconds: float = field(default=0.0, compare=False)
 
     @property
+    def fault(self) -> str:
+        """What does not go together, or no text."""
+        pairs = ((self.random, self.minus_random), (self.target, self.minus_target))
+        if any((rival is None) != (minus is None) for rival, minus in pairs):
+            return "a judgement has a rival without a difference, or the other way round"
+        known = [self.cost, *(part for pair in pairs for part in pair if part is not None)]
+        if not all(np.isfinite(part.half_width) for part in known):
+            return "a judgement has half-widths that are not finite"
+        return ""
+
+    @property
     def is_exact(self) -> bool:
         """Whether costs were computed, not simulated."""
         return self.episodes == 0

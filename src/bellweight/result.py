@@ -134,7 +134,9 @@ class Result(Faces, files.Checked):
             return f"coefficients or moments are not those of {n} functions"
         if not 0 <= self.reported_iteration < len(self.history):
             return f"iteration {self.reported_iteration} of {len(self.history)} is reported"
-        return ""
+        if self.weights is not None and self.dual is None:
+            return "there are weights, but no dual"
+        return "" if self.judgement is None else self.judgement.fault
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an `.npz` file, whole or not at all."""
