@@ -7,8 +7,9 @@ that was found. Other claims must be found again too; what is not checked is sai
 
 What is independent of the code that made the certificate:
 
-- Tabular models: everything. `enclosure.py` evaluates the described values, rows and policies with
-  an error bound on its own arithmetic and uses no row source, linear program or occupancy code.
+- Tabular models: everything but the arithmetic with twice the digits (`doubled.py`). `enclosure.py`
+  evaluates the described values, rows and policies with an error bound on its own arithmetic and
+  uses no row source, linear program or occupancy code.
 - Linear models: the largest violation, where multipliers prove it (`weak_duality.py`); they may
   come from anywhere. Shared with `certify` are the box of reachable states (`reach.py`), the
   simulator and its policies, and the pricing solver where no multipliers are recorded. The streams
