@@ -42,6 +42,7 @@ ORDER = [
     "frame",
     "simplex",
     "solution",
+    "open_coefficients",
     "alp",
     "active_set",
     "penalty",

@@ -78,7 +78,7 @@ def optimum(
 
     The linear program is solved first, from a pool of rows, some of which make the first basis.
     """
-    no_bounds = np.zeros((0, source.n_basis)), np.zeros(0)
+    no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
     search = VertexSearch(source, columns, no_bounds)
     table, steps, passes = search.optimal_table(moments, pool, basic)
     found = _FreeRows(table, delta)

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from bellweight import tolerances
+from bellweight import open_coefficients, tolerances
 from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.doubled import Doubled, add, dot, doubled, product, stacked, subtract
 from bellweight.frame import CLEAR_GROWTH, Frame
@@ -82,15 +82,28 @@ class AlpProgram:
         """
         began = time.perf_counter()
         self.frame.check_reachable(moments)
-        solution = None if self._refines else self._solved(moments, reference)
-        if solution is None or (solution.proven and not solution.audit.passed):
-            solution = self._refined(moments, reference, solution)
+        solution = self._found(moments, reference)
         solution = self._with_all_that_matter(solution, moments, reference)
+        solution = self._with_nothing_open(solution)
         spoilt = self._noise(solution) > SPOILT * max(abs(solution.objective), self.lp.cost_unit)
         right = solution.audit.passed and not spoilt
         status = Status.OPTIMAL if right else Status.INACCURATE
         status = status if solution.proven else Status.TIME_LIMIT
         return replace(solution, status=status, seconds=time.perf_counter() - began)
+
+    def _found(self, moments: FloatArray, reference: FloatArray | None) -> AlpSolution:
+        """Return the best answer of the roads there are; the one that led there before is first."""
+        if self._refines:
+            try:
+                return self._refined(moments, reference, None)
+            except SolverError as problem:
+                if problem.status is not Status.FAILED:
+                    raise
+                self._refines = False
+        solution = self._solved(moments, reference)
+        if solution is None or (solution.proven and not solution.audit.passed):
+            solution = self._refined(moments, reference, solution)
+        return solution
 
     def _solved(self, moments: FloatArray, reference: FloatArray | None) -> AlpSolution | None:
         """Return the best that the solver finds in several coordinates, if it finds anything."""
@@ -136,7 +149,7 @@ class AlpProgram:
         if not self._can_refine:
             assert before is not None
             return before
-        search = VertexSearch(self.rows, self._columns, (self.raw_bounds, self.bound_cost))
+        search = VertexSearch(self.rows, self._columns, (doubled(self.raw_bounds), self.bound_cost))
         exact = exactly(self.rows, moments, reference)
         none = np.zeros(0, dtype=np.int64)
         starts = [
@@ -188,6 +201,23 @@ class AlpProgram:
                 return replace(solution, given_up=gain)
             solution = fuller
         return solution
+
+    def _with_nothing_open(self, solution: AlpSolution) -> AlpSolution:
+        """Decide the coefficients that the weights leave open: the dual stays as it is."""
+        if not (self._can_refine and solution.proven and solution.audit.passed):
+            return solution
+        bounds = self.raw_bounds, self.bound_cost
+        coef = open_coefficients.decided(self.rows, self._columns, bounds, solution)
+        if coef is None:
+            return solution
+        found = self.scan(solution.moments, coef.high)
+        violation, relative = self._violation(coef.high, found)
+        audit = replace(solution.audit, violation=violation, relative_violation=relative)
+        objective = dot(doubled(solution.moments), coef)
+        size = abs(solution.objective) + float(solution.dual.sum()) * self.lp.cost_unit
+        if not audit.passed or abs(objective - solution.objective) > tolerances.OPTIMALITY * size:
+            return solution
+        return replace(solution, coef=coef.high, audit=audit, passes=solution.passes + 1)
 
     def _noise(self, solution: AlpSolution) -> float:
         """Return what rounding can take from an objective: what the dual pays for the rows' own."""
@@ -569,9 +599,11 @@ def _first_found(
 def exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
     """Return the moments (K,) of weights to twice the digits, where the weights are known."""
     exact = None if weights is None else rows.exact_moments(weights)
-    if exact is None or not np.allclose(exact.high, moments, rtol=1e-9, atol=1e-12):
+    if exact is None:
         return doubled(moments)
-    return exact
+    rounding = 1e-12 * np.abs(exact.high).max()
+    same = np.allclose(exact.high, moments, rtol=1e-9, atol=rounding)
+    return exact if same else doubled(moments)
 
 
 def _of_vertex(

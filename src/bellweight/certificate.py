@@ -376,6 +376,8 @@ class _Estimate:
         before = float(result.coef[0] + model.initial_mean @ result.coef[1:])
         initial = float(priced.coef[0] + model.initial_mean @ priced.coef[1:])
         value = initial - priced.violation / (1.0 - model.discount)
+        terms = np.abs(np.append(1.0, model.initial_mean)) @ np.abs(priced.coef) + abs(value)
+        value -= (len(priced.coef) + 2) * np.finfo(float).eps * float(terms)
         record = {**self._plain_record(model, result), "coef": priced.coef.tolist()}
         return Certificate(
             bound=cost - value, greedy_bound=None, weighted_residual=None, residual_sup=None,

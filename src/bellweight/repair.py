@@ -114,9 +114,10 @@ def _with_margin(
     nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
     tight = nearest[relative[nearest] <= tolerances.TIGHT]
     columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
+    limits, limit_cost = coefficient_bounds(rows)
     for attempt in range(_ATTEMPTS):
         cost = rows.pair_cost - 4.0**attempt * margin * size
-        search = VertexSearch(rows.with_cost(cost), columns, coefficient_bounds(rows))
+        search = VertexSearch(rows.with_cost(cost), columns, (doubled(limits), limit_cost))
         try:
             found = search.run(doubled(moments), nearest, tight).coef.high
         except SolverError:

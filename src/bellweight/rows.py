@@ -101,6 +101,11 @@ class RowSource(ABC):
         """Return Phi' weights (K,) to twice the digits, or None where weights are no vector."""
         return None
 
+    @property
+    def even_moments(self) -> Doubled | None:
+        """The moments (K,) of even weights on all states, or None where states are not listed."""
+        return None
+
     def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
         """Return the keys of rows that coefficients with twice the digits violate most, or may."""
         return self.separate(coef.high, unit, homogeneous=homogeneous).close
@@ -218,6 +223,12 @@ class BellmanRows(RowSource):
         for states, block in self._feature_blocks():
             total += np.asarray(block.T @ weights[states])
         return total
+
+    @cached_property
+    def even_moments(self) -> Doubled:
+        weights = np.full(len(self._points), 1.0 / len(self._points))
+        exact = self.exact_moments(weights)
+        return doubled(self.moments(weights)) if exact is None else exact
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
         picks = _Picks(self._n_basis)

@@ -77,11 +77,12 @@ class Vertex:
 class VertexSearch:
     """The simplex method for the rows of a source, over some of the basis functions.
 
-    `bounds` (b, K) are coefficient bounds as rows, with their costs (b,).
+    `bounds` (b, K) are rows that stand beside those of the source, coefficient bounds for example,
+    with their costs (b,).
     """
 
     def __init__(
-        self, source: RowSource, columns: IntArray, bounds: tuple[FloatArray, FloatArray]
+        self, source: RowSource, columns: IntArray, bounds: tuple[Doubled, FloatArray]
     ) -> None:
         self.source = source
         self.columns = columns
@@ -125,7 +126,8 @@ class VertexSearch:
         unit = _power_of_two(largest)
         table = Tableau(moments.at(self.columns), unit)
         limits, limit_cost = self._bounds
-        table.append(-1 - np.arange(len(limit_cost)), doubled(limits[:, self.columns]), limit_cost)
+        own = limits.at((slice(None), self.columns))
+        table.append(-1 - np.arange(len(limit_cost)), own, limit_cost)
         table.append(pool, rows, cost)
         table.take(np.flatnonzero(np.isin(table.keys, basic)), np.zeros(0, dtype=np.int64))
         table.age = 0
@@ -293,7 +295,8 @@ class Tableau:
         if self.is_short:
             cost = self._missing_cost()
             excess = product(self.shares, doubled(cost)).high
-            terms = np.abs(self.shares.high) @ np.abs(cost)
+            # What is rounding beside a row's other shares does not bring the missing down.
+            terms = np.abs(self.shares.high) @ np.maximum(np.abs(cost), _ROUNDING / _VIOLATED)
         else:
             excess = -self.reduced.high
             terms = np.abs(self.cost) + np.abs(self.shares.high) @ np.abs(self.cost[self.basis])

@@ -23,7 +23,7 @@ class Status(Enum):
         "the weights repeat with a fixed period; the result is the phase of lowest cost, or the "
         "average of the phases where the method asks for it"
     )
-    INACCURATE = "the linear program's answer failed the audit in original units"
+    INACCURATE = "rounding leaves the answer of the linear program in doubt, in original units"
     UNBOUNDED = "the linear program is unbounded: its rows do not limit the coefficients"
     INFEASIBLE = "the linear program is infeasible: the bounds on coefficients exclude every value"
     FAILED = "the solver stopped without an answer"
