@@ -17,8 +17,8 @@ import numpy as np
 from measure import Line, seconds, take_turns
 
 import bellweight as bw
-from bellweight.alp import AlpProgram, solve_alp
-from bellweight.solution import AlpSolution
+from bellweight.program.alp import AlpProgram, solve_alp
+from bellweight.program.solution import AlpSolution
 
 OPTIMUM = 352.28  # known independently, to two decimals
 AGREEMENT = 1e-6

@@ -22,11 +22,11 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.alp import AlpProgram
-from bellweight.occupancy import exact_occupancy
+from bellweight.evaluation.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
-from bellweight.rows import TabularRows
-from bellweight.solution import AlpSolution
+from bellweight.program.alp import AlpProgram
+from bellweight.program.rows import TabularRows
+from bellweight.program.solution import AlpSolution
 
 INITIALS = ("geometric", "empty", "reverse")
 DECAYS = (0.85, 0.89, 0.91, 0.95, 0.99, 0.999)

@@ -15,8 +15,8 @@ from measure import Line, take_turns
 from simulation import IDLE, hashing
 
 import bellweight as bw
-from bellweight.simulate import rollout_of
-from bellweight.streams import stream_keys
+from bellweight.common.streams import stream_keys
+from bellweight.simulation.episodes import rollout_of
 
 EPISODES, HORIZON, REPEATS = 1_024, 1_379, 7
 

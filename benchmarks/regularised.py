@@ -11,11 +11,11 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.alp import AlpProgram
-from bellweight.dual import minimum_norm_dual
-from bellweight.occupancy import simulated_occupancy
-from bellweight.penalty import PenaltyProgram
-from bellweight.rows import EventRows
+from bellweight.evaluation.occupancy import simulated_occupancy
+from bellweight.program.alp import AlpProgram
+from bellweight.program.minimum_norm import minimum_norm_dual
+from bellweight.program.regularised import PenaltyProgram
+from bellweight.program.rows import EventRows
 
 STATES = 5_000
 DELTA = 1.0

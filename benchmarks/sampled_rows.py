@@ -15,8 +15,8 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.alp import AlpProgram
-from bellweight.occupancy import simulated_occupancy
+from bellweight.evaluation.occupancy import simulated_occupancy
+from bellweight.program.alp import AlpProgram
 
 STATES = 5_000
 

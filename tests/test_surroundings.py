@@ -176,8 +176,8 @@ command.main()
 def test_the_tests_of_interruptions_pass_in_the_background(tmp_path: Path) -> None:
     chosen = "while_loading or real_signal or before_anything or the_target"
     files = [
-        str(Path(__file__).with_name(f"test_{name}.py"))
-        for name in ("cli_processes", "interrupt_resume")
+        str(Path(__file__).parent / name)
+        for name in ("cli/test_cli_processes.py", "weights/test_interrupt_resume.py")
     ]
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, *files]
     changes = {"PYTEST_ADDOPTS": None, "PYTEST_XDIST_WORKER": None}

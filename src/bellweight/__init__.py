@@ -4,8 +4,11 @@ It solves the approximate linear program, chooses the state-relevance weights by
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 """
 
-from bellweight import contraction, exact, problems, testing
-from bellweight.auto import Auto, Candidate
+from bellweight import problems, testing
+from bellweight.analysis import contraction
+from bellweight.analysis.sensitivity import Sensitivity, Setting, sensitivity
+from bellweight.analysis.weights_matter import Probe, weights_matter
+from bellweight.backends.backend import Iterate
 from bellweight.basis import (
     Affine,
     Basis,
@@ -22,12 +25,32 @@ from bellweight.basis import (
     Spot,
     Stacked,
 )
-from bellweight.bench import Iterate
-from bellweight.certificate import Certificate, certify
-from bellweight.enrichment import Enriched, Enrichment, Growth
-from bellweight.evaluate import Comparison, Difference, Evaluation, compare, compare_ties, evaluate
-from bellweight.judging import Judgement
-from bellweight.league import League
+from bellweight.certificates.certificate import Certificate, certify
+from bellweight.certificates.pia_bounds import PiaBounds, pia_bounds
+from bellweight.certificates.verification import Verification, verify
+from bellweight.common.status import (
+    ArgumentError,
+    BasisError,
+    BellweightError,
+    BellweightWarning,
+    FileError,
+    ModelError,
+    PolicyError,
+    SolverError,
+    Status,
+    WorkerError,
+)
+from bellweight.evaluation import exact
+from bellweight.evaluation.evaluate import (
+    Comparison,
+    Difference,
+    Evaluation,
+    compare,
+    compare_ties,
+    evaluate,
+)
+from bellweight.evaluation.occupancy import Simulation
+from bellweight.evaluation.race import Race, Standing, race
 from bellweight.models import (
     EventModel,
     Geometric,
@@ -42,9 +65,12 @@ from bellweight.models import (
     poisson,
     uniform,
 )
-from bellweight.occupancy import Simulation
-from bellweight.plan import Order, Plan
-from bellweight.policy import (
+from bellweight.plans.auto import Auto, Candidate
+from bellweight.plans.enrichment import Enriched, Enrichment, Growth
+from bellweight.plans.race_result import League
+from bellweight.plans.relatives import Guided, Maximum, PointwiseMaximum, SelfGuided, SmoothedALP
+from bellweight.plans.resampling import Resampled, Resampling
+from bellweight.policies.policy import (
     DualPolicy,
     DualSoftmax,
     Greedy,
@@ -54,33 +80,16 @@ from bellweight.policy import (
     Table,
     Uniform,
 )
-from bellweight.pricing import PricedRows
-from bellweight.probe import Probe, weights_matter
-from bellweight.racing import Race, Standing, race
-from bellweight.relatives import Guided, Maximum, PointwiseMaximum, SelfGuided, SmoothedALP
+from bellweight.program.priced_rows import PricedRows
+from bellweight.program.rows import AllRows, SampledRows
 from bellweight.report import report
-from bellweight.resampling import Resampled, Resampling
-from bellweight.rows import AllRows, SampledRows
-from bellweight.selection import Iteration, Method, Stop
-from bellweight.sensitivity import Sensitivity, Setting, sensitivity
-from bellweight.simulate import sample_states
+from bellweight.results.judgement import Judgement
+from bellweight.simulation.episodes import sample_states
 from bellweight.solve import Phase, Result, solve
-from bellweight.status import (
-    ArgumentError,
-    BasisError,
-    BellweightError,
-    BellweightWarning,
-    FileError,
-    ModelError,
-    PolicyError,
-    SolverError,
-    Status,
-    WorkerError,
-)
-from bellweight.steps import Adaptive, Anderson, Steps
-from bellweight.theory import PiaBounds, pia_bounds
-from bellweight.verification import Verification, verify
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy, Iterative
+from bellweight.weights.loop import Iteration, Method, Stop
+from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy, Iterative
+from bellweight.weights.plan import Order, Plan
+from bellweight.weights.steps import Adaptive, Anderson, Steps
 
 __version__ = "0.1.0"
 

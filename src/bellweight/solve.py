@@ -18,28 +18,29 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from bellweight import checks, files, identity, judging
+from bellweight.backends.backend import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
 from bellweight.basis import Basis
-from bellweight.bench import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
-from bellweight.checks import FloatArray
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.models.compile import announcing
-from bellweight.occupancy import Simulation
-from bellweight.plan import Order, Plan
-from bellweight.policy import Model
-from bellweight.pricing import LinearRows, PricedRows
-from bellweight.repair import Repaired, repaired
-from bellweight.result import Phase, Result
-from bellweight.rows import AllRows, EventRows, SampledRows, TabularRows
-from bellweight.selection import Iteration, Method, Outcome, Stop, select_weights
-from bellweight.solution import AlpSolution, cost_unit
-from bellweight.status import (
+from bellweight.common import checks, files, identity
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import (
     ArgumentError,
     BellweightError,
     BellweightWarning,
     ModelError,
     Status,
 )
+from bellweight.evaluation.occupancy import Simulation
+from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models.compile import announcing
+from bellweight.policies.policy import Model
+from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.program.repair import Repaired, repaired
+from bellweight.program.rows import AllRows, EventRows, SampledRows, TabularRows
+from bellweight.program.solution import AlpSolution, cost_unit
+from bellweight.results import judgement
+from bellweight.results.result import Phase, Result
+from bellweight.weights.loop import Iteration, Method, Outcome, Stop, select_weights
+from bellweight.weights.plan import Order, Plan
 
 __all__ = [
     "Phase",
@@ -153,7 +154,7 @@ def judged(bench: Bench, outcome: Outcome, result: Result) -> Result:
     if result.status is Status.INTERRUPTED:
         return result
     try:
-        found, notes = judging.judge(
+        found, notes = judgement.judge(
             bench,
             result.policy,
             outcome.target,

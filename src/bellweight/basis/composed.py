@@ -15,10 +15,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight import files
 from bellweight.basis.core import Basis, variable_names
-from bellweight.checks import FloatArray
-from bellweight.status import BasisError
+from bellweight.common import files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import BasisError
 
 _MOST_PRODUCTS = 20_000
 

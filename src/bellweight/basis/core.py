@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight import checks, files
-from bellweight.checks import FloatArray, IntArray, Matrix
-from bellweight.status import BasisError
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.status import BasisError
 
 Bound = float | Sequence[float] | FloatArray | None
 

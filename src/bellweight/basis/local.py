@@ -18,10 +18,10 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from bellweight import checks, files
 from bellweight.basis.core import Basis, unfitted, variable_names
-from bellweight.checks import FloatArray
-from bellweight.status import BasisError
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import BasisError
 
 
 @files.storable

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bellweight import files
 from bellweight.basis.composed import stacked_on
 from bellweight.basis.core import Basis, variable_names
-from bellweight.checks import FloatArray
-from bellweight.status import BasisError
+from bellweight.common import files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import BasisError
 
 
 @files.storable

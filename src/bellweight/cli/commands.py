@@ -260,7 +260,7 @@ def evaluate(
     check_writable(json)
     for read in (result, parse.source_file(model)):
         check_kept(read, json)
-    from bellweight.evaluate import evaluate as simulate
+    from bellweight.evaluation.evaluate import evaluate as simulate
     from bellweight.report.document import plain
     from bellweight.solve import Result
 
@@ -307,7 +307,7 @@ def certify(
     check_writable(out)
     for read in (result, parse.source_file(model)):
         check_kept(read, out)
-    from bellweight.certificate import certify as certified
+    from bellweight.certificates.certificate import certify as certified
     from bellweight.solve import Result
 
     with Progress("preparing the model", context.obj) as progress:
@@ -423,8 +423,8 @@ def verify(
     check_writable(json)
     for read in (certificate, parse.source_file(model)):
         check_kept(read, json)
+    from bellweight.certificates.verification import verify as verified
     from bellweight.report.document import plain
-    from bellweight.verification import verify as verified
 
     with Progress("computing the certificate again", context.obj):
         found = verified(certificate, parse.model(model, parse.options(option or [])))

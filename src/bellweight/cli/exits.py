@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellweight.status import Status
+from bellweight.common.status import Status
 
 DONE = 0
 BAD_INPUT = 1

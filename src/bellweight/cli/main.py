@@ -12,7 +12,7 @@ import typer
 from bellweight.cli import exits
 from bellweight.cli.output import Interrupted, complain, one_line, short_warnings
 from bellweight.cli.portfolio import app
-from bellweight.status import BellweightError, SolverError
+from bellweight.common.status import BellweightError, SolverError
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _ANYWHERE = ("--debug", "--progress", "--no-progress")

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
-from bellweight.status import BellweightWarning, FileError
+from bellweight.common.status import BellweightWarning, FileError
 
 STDOUT = Path("-")
 """The name of a JSON file that stands for stdout; what people read then goes to stderr."""
@@ -75,7 +75,8 @@ def write_document(path: Path | None, document: dict[str, Any]) -> None:
     """Write a JSON document to a file, whole or not at all, or to stdout; None: nowhere."""
     if path is None:
         return
-    from bellweight import __version__, files
+    from bellweight import __version__
+    from bellweight.common import files
 
     full = {"bellweight": __version__, **document}
     if path == STDOUT:
@@ -87,7 +88,7 @@ def write_document(path: Path | None, document: dict[str, Any]) -> None:
 
 def check_writable(*paths: Path | None) -> None:
     """Complain before the work begins about a file that could not be written after it."""
-    from bellweight.files import check_target
+    from bellweight.common.files import check_target
 
     for path in paths:
         if path is None or path == STDOUT:

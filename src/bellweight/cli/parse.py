@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bellweight.status import BellweightError, FileError, ModelError
+from bellweight.common.status import BellweightError, FileError, ModelError
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
     from bellweight.models import EventModel, LinearModel, TabularModel
-    from bellweight.policy import Policy
-    from bellweight.selection import Method
-    from bellweight.steps import Steps
+    from bellweight.policies.policy import Policy
+    from bellweight.weights.loop import Method
+    from bellweight.weights.steps import Steps
 
     Model = TabularModel | EventModel | LinearModel
 
@@ -121,7 +121,7 @@ def basis(words: BasisWords, model: Model) -> Basis:
 
 def method(words: MethodWords, model: Model) -> Method:
     """Return the method with its settings; settings of another method are refused."""
-    from bellweight.weights import DIA, PIA, Fixed, FromPolicy
+    from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
     name = words.method or MethodName.dia
     _check_belongs(name, words.given())
@@ -266,7 +266,7 @@ def _check_belongs(name: MethodName, given: list[str]) -> None:
 
 
 def _step_size(words: str) -> float | Steps:
-    from bellweight.steps import Adaptive, Anderson
+    from bellweight.weights.steps import Adaptive, Anderson
 
     if words == "adaptive":
         return Adaptive()
@@ -281,8 +281,8 @@ def _step_size(words: str) -> float | Steps:
 
 
 def _target(words: str, model: Model) -> Policy | Method:
-    from bellweight.policy import Uniform
-    from bellweight.weights import Fixed
+    from bellweight.policies.policy import Uniform
+    from bellweight.weights.methods import Fixed
 
     if words == "random":
         return Uniform()

@@ -14,12 +14,12 @@ from bellweight.cli.output import check_kept, check_writable, console, say, writ
 from bellweight.cli.parse import BasisWords
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
-from bellweight.status import BellweightWarning
+from bellweight.common.status import BellweightWarning
 
 if TYPE_CHECKING:
-    from bellweight.auto import Auto
     from bellweight.cli.parse import Model
-    from bellweight.league import League
+    from bellweight.plans.auto import Auto
+    from bellweight.plans.race_result import League
 
 __all__ = ["app", "auto"]
 
@@ -72,8 +72,8 @@ def auto(
     check_writable(save, json)
     for read in (*(brought or []), parse.source_file(source)):
         check_kept(read, save, json)
-    from bellweight.auto import Auto
     from bellweight.display.screen import print_table
+    from bellweight.plans.auto import Auto
     from bellweight.report.document import plain
 
     wanted = SampleWords(states, states_from, episodes, horizon)

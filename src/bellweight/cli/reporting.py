@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from bellweight.cli import parse
 
 if TYPE_CHECKING:
-    from bellweight.certificate import Certificate
+    from bellweight.certificates.certificate import Certificate
     from bellweight.cli.parse import Model
     from bellweight.display.faces import Faces
-    from bellweight.evaluate import Comparison
-    from bellweight.policy import Policy
-    from bellweight.result import Result
+    from bellweight.evaluation.evaluate import Comparison
+    from bellweight.policies.policy import Policy
+    from bellweight.results.result import Result
 
 
 def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
     """Return saved results by the names of their files."""
-    from bellweight.result import Result
+    from bellweight.results.result import Result
 
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
@@ -32,11 +32,11 @@ def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
 
 def subject(paths: Sequence[Path], model: Model | None) -> Faces | dict[str, Result]:
     """Return what the files hold: one comparison, league or result, or several results."""
-    from bellweight import files
-    from bellweight.evaluate import Comparison
-    from bellweight.league import League
-    from bellweight.resampling import Resampling
-    from bellweight.result import Result
+    from bellweight.common import files
+    from bellweight.evaluation.evaluate import Comparison
+    from bellweight.plans.race_result import League
+    from bellweight.plans.resampling import Resampling
+    from bellweight.results.result import Result
 
     if len(paths) == 1:
         held: Faces = files.load(paths[0], Result, Comparison, League, Resampling)
@@ -48,8 +48,8 @@ def subject(paths: Sequence[Path], model: Model | None) -> Faces | dict[str, Res
 
 def certificate(path: Path | None, about: object) -> Certificate | None:
     """Return a saved certificate of this result."""
-    from bellweight.certificate import Certificate
-    from bellweight.result import Result
+    from bellweight.certificates.certificate import Certificate
+    from bellweight.results.result import Result
 
     if path is None:
         return None
@@ -69,8 +69,8 @@ def compared(
     random: bool,
 ) -> Comparison:
     """Compare policies on the same random numbers, by default on ones that no run has used."""
-    from bellweight.evaluate import compare
-    from bellweight.policy import Uniform
+    from bellweight.evaluation.evaluate import compare
+    from bellweight.policies.policy import Uniform
 
     policies: dict[str, Policy] = {name: result.policy for name, result in results.items()}
     if random:

@@ -12,7 +12,7 @@ from rich.console import Console
 from bellweight.cli import parse
 from bellweight.cli.output import Interrupted, say
 from bellweight.cli.progress import Progress
-from bellweight.status import ArgumentError
+from bellweight.common.status import ArgumentError
 
 if TYPE_CHECKING:
     from bellweight.display import Table

@@ -14,10 +14,10 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.cli.parse import Model
+    from bellweight.evaluation.occupancy import Simulation
     from bellweight.models import EventModel
-    from bellweight.occupancy import Simulation
-    from bellweight.pricing import PricedRows
-    from bellweight.rows import SampledRows
+    from bellweight.program.priced_rows import PricedRows
+    from bellweight.program.rows import SampledRows
 
 STATES = 5_000
 EPISODES = 4_000
@@ -79,10 +79,10 @@ class Sample:
 
 def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
     """Draw the states of an event model; None for a tabular model, which has all of its own."""
+    from bellweight.evaluation.occupancy import Simulation
     from bellweight.models import LinearModel, TabularModel
-    from bellweight.occupancy import Simulation
-    from bellweight.pricing import PricedRows
-    from bellweight.rows import SampledRows
+    from bellweight.program.priced_rows import PricedRows
+    from bellweight.program.rows import SampledRows
 
     if isinstance(model, TabularModel):
         _refuse_all(words)
@@ -116,8 +116,8 @@ def _refuse_states(words: SampleWords) -> None:
 
 def _states(words: SampleWords, model: EventModel, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return the states of the rows, and where they come from."""
-    from bellweight.policy import Uniform
-    from bellweight.simulate import sample_states
+    from bellweight.policies.policy import Uniform
+    from bellweight.simulation.episodes import sample_states
 
     source = words.states_from or StatesFrom.initial
     policy = Uniform() if source is StatesFrom.random else None

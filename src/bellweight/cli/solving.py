@@ -13,14 +13,14 @@ from bellweight.cli import parse
 from bellweight.cli.output import one_line
 from bellweight.cli.parse import BasisWords, MethodWords
 from bellweight.cli.progress import Progress
-from bellweight.status import BellweightWarning, Status
+from bellweight.common.status import BellweightWarning, Status
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
     from bellweight.cli.parse import Model
     from bellweight.cli.sampling import Sample
-    from bellweight.selection import Iteration, Method, Stop
     from bellweight.solve import Result
+    from bellweight.weights.loop import Iteration, Method, Stop
 
 _MORE_ITERATIONS = 100
 _NEARLY = 1e-3
@@ -106,8 +106,8 @@ def job(
     regularisation: float | None = None,
 ) -> Job:
     """Return the run that the words describe; a resumed one keeps its basis and method."""
-    from bellweight.selection import Stop
     from bellweight.solve import Result
+    from bellweight.weights.loop import Stop
 
     given = {key: value for key, value in vars(limits).items() if value is not None}
     if resume is None:

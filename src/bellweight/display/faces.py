@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bellweight.common.status import ArgumentError
 from bellweight.display.charts import Picture
 from bellweight.display.markup import to_frame, to_html
 from bellweight.display.table import Table
-from bellweight.status import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.checks import FloatArray
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ModelError
 from bellweight.models.laws import Independent, Law, certain
 from bellweight.models.linear import Kernels, LinearModel
-from bellweight.status import ModelError
 
 Index = Any
 Number = int | float | np.integer[Any] | np.floating[Any]

@@ -29,17 +29,19 @@ import numba
 import numpy as np
 from numba.core import event
 
-from bellweight.cache import cache_folder, keep
+from bellweight.common import streams
+from bellweight.common.code_cache import cache_folder, keep
+from bellweight.common.status import BellweightError, ModelError
 from bellweight.models import event_kernels
-from bellweight.status import BellweightError, ModelError
 
 _MODULES = {"numpy": np, "math": math}
 _WITHOUT_ANSWER = ("move", "initial")
 _STREAMS = (
-    "from bellweight.streams import absorb, bounded, compiled, draw, episode_key, inlined, mix"
+    "from bellweight.common.streams import absorb, bounded, compiled, draw, episode_key, inlined, "
+    "mix"
 )
 # Called from plain Python, compiled functions return 64 bits as an int: turned back at once.
-_SLOW_STREAMS = """from bellweight import streams
+_SLOW_STREAMS = """from bellweight.common import streams
 def absorb(h, number): return np.uint64(streams.absorb(h, number))
 def episode_key(base, episode): return np.uint64(streams.episode_key(base, episode))
 def mix(z): return np.uint64(streams.mix(z))
@@ -118,10 +120,8 @@ def model_source(written: Written, constants: Mapping[str, Any], *, compiled: bo
         _STREAMS if compiled else _SLOW_STREAMS,
         *(f"{name} = {_literal(value, name)}" for name, value in constants.items()),
     ]
-    streams = Path(__file__).parent.with_name("streams.py").read_bytes()
-    header.append(
-        f"# numba {numba.__version__}, streams {hashlib.sha256(streams).hexdigest()[:12]}"
-    )
+    known = hashlib.sha256(Path(streams.__file__).read_bytes()).hexdigest()
+    header.append(f"# numba {numba.__version__}, streams {known[:12]}")
     text = "\n".join([*header, "", *written.parts, *written.calls, "", event_kernels.joined()])
     if not compiled:
         for decorator in ("@bounded\n", "@compiled\n", "@inlined\n"):

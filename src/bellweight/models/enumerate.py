@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from bellweight.checks import FloatArray, IntArray
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
 from bellweight.models.laws import Independent
 from bellweight.models.tabular import TabularModel
-from bellweight.status import ModelError
 
 if TYPE_CHECKING:
     from bellweight.models.linear import LinearModel

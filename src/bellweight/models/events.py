@@ -28,13 +28,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bellweight import checks, identity
-from bellweight.checks import FloatArray, IntArray
+from bellweight.common import checks, identity
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Source, Written
 from bellweight.models.initial import Geometric, PointMass, product_moments
 from bellweight.models.tabular import TabularModel
-from bellweight.status import ModelError
 
 _MAX_ENUMERATED = 5_000_000
 _CHECKED_STATES = 256

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bellweight import checks
-from bellweight.checks import FloatArray, IntArray
-from bellweight.status import ModelError
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
 
 _LONGEST_LAW = 5_000_000  # as many values as states can be enumerated
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from bellweight import checks, files, tolerances
-from bellweight.checks import FloatArray, IntArray
-from bellweight.status import ModelError
-from bellweight.streams import Keys, compiled, draw, episode_key, pick
+from bellweight.common import checks, files, tolerances
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
+from bellweight.common.streams import Keys, compiled, draw, episode_key, pick
 
 
 @files.storable

@@ -27,13 +27,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight import checks, files, identity
-from bellweight.checks import FloatArray, Matrix
+from bellweight.common import checks, files, identity
+from bellweight.common.checks import FloatArray, Matrix
+from bellweight.common.status import ModelError
+from bellweight.common.streams import Keys
 from bellweight.models.enumerate import to_tabular
 from bellweight.models.laws import Independent, Sampled, contradiction
 from bellweight.models.tabular import TabularModel
-from bellweight.status import ModelError
-from bellweight.streams import Keys
 
 _CHECK_POINTS = 8
 _CHECK_DRAWS = 4_000

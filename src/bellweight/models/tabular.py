@@ -22,9 +22,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight import checks, files
-from bellweight.checks import FloatArray, IntArray
-from bellweight.status import ModelError
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
 
 Sense = Literal["min", "max"]
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bellweight import checks
-from bellweight.checks import FloatArray, IntArray
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
 from bellweight.models import EventModel, Geometric
-from bellweight.policy import Rule
-from bellweight.status import ModelError
+from bellweight.policies.policy import Rule
 
 _UNIT = 11.5
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from bellweight import checks
+from bellweight.common import checks
+from bellweight.common.status import ModelError
 from bellweight.models import Law, LinearBuilder, LinearModel, poisson, uniform
 from bellweight.problems.transport import BookingKernels
-from bellweight.status import ModelError
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight import checks
-from bellweight.checks import FloatArray
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ModelError
 from bellweight.models import TabularModel
-from bellweight.status import ModelError
 
 
 def single_queue(

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight import files
-from bellweight.checks import FloatArray, IntArray
+from bellweight.common import files
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.streams import Keys, compiled, draw, mix
 from bellweight.models import Kernels
-from bellweight.streams import Keys, compiled, draw, mix
 
 _TIE_SHARE = 1e-9
 _ROUNDING = 1e-13

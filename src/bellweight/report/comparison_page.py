@@ -11,7 +11,7 @@ from bellweight.display import Column, Table, facts_table, number_text, pair_tex
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.faces import Faces
 from bellweight.display.gaps import gap_chart
-from bellweight.evaluate import Comparison
+from bellweight.evaluation.evaluate import Comparison
 from bellweight.report.result_page import Subject
 from bellweight.report.sections import (
     Section,
@@ -19,7 +19,7 @@ from bellweight.report.sections import (
     origin,
     settings_facts,
 )
-from bellweight.selection import Iteration
+from bellweight.weights.loop import Iteration
 
 
 def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) -> str:

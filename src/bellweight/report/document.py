@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.common.status import Status
 from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policy import Support
+from bellweight.policies.policy import Support
 from bellweight.solve import Phase, Result
-from bellweight.status import Status
 
 Model = TabularModel | EventModel | LinearModel
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.certificate import Certificate
+from bellweight.certificates.certificate import Certificate
+from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.gaps import Between, gap_chart
-from bellweight.evaluate import Evaluation
+from bellweight.evaluation.evaluate import Evaluation
 from bellweight.models import LinearModel
 from bellweight.report.sections import (
     Card,
@@ -21,9 +22,8 @@ from bellweight.report.sections import (
     percent,
     settings_facts,
 )
-from bellweight.result import Result
-from bellweight.status import Status
-from bellweight.weights import DIA, Iterative
+from bellweight.results.result import Result
+from bellweight.weights.methods import DIA, Iterative
 
 _TOP = 10
 _ROUNDING = 1e-9  # share of a cost that is none

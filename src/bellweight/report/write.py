@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from bellweight import checks, files, identity
-from bellweight.certificate import Certificate, certify
+from bellweight.certificates.certificate import Certificate, certify
+from bellweight.common import checks, files, identity
+from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display.faces import Faces
-from bellweight.evaluate import Comparison, Evaluation, compare, evaluate
+from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
-from bellweight.policy import Model
+from bellweight.policies.policy import Model
 from bellweight.report.comparison_page import comparison_page, league_page, plan_page
 from bellweight.report.result_page import Subject, result_page
-from bellweight.result import Result
-from bellweight.status import ArgumentError, BellweightError
+from bellweight.results.result import Result
 
 EPISODES = 2_000
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from bellweight.common.status import ArgumentError
 from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Wanted
 from bellweight.reproduce.folder import write
-from bellweight.status import ArgumentError
 
 TITLES = {
     "table1": "the single queue under three initial distributions",

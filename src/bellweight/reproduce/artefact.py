@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bellweight import checks
+from bellweight.common import checks
+from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Table
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
 from bellweight.solve import Result
-from bellweight.status import ArgumentError, Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bellweight import checks
-from bellweight.auto import Auto
+from bellweight.common import checks
+from bellweight.common.status import ArgumentError, FileError
 from bellweight.display import Table
+from bellweight.plans.auto import Auto
 from bellweight.report.document import plain
 from bellweight.reproduce import beyond_network as network
 from bellweight.reproduce import beyond_small as small
@@ -27,7 +28,6 @@ from bellweight.reproduce.folder import check_same, written
 from bellweight.reproduce.paper import TABLE2_STATES
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.status import ArgumentError, FileError
 
 EPISODES = 40_000
 RESUMES = True

@@ -16,24 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.auto import Auto
 from bellweight.basis import Polynomial
-from bellweight.checks import FloatArray, IntArray
-from bellweight.league import League
-from bellweight.occupancy import Simulation, simulated_occupancy
-from bellweight.policy import Policy, Uniform
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import BellweightWarning
+from bellweight.common.streams import derived_seed
+from bellweight.evaluation.occupancy import Simulation, simulated_occupancy
+from bellweight.plans.auto import Auto
+from bellweight.plans.race_result import League
+from bellweight.plans.relatives import PointwiseMaximum, SmoothedALP
+from bellweight.plans.resampling import Resampled, redrawn
+from bellweight.policies.policy import Policy, Uniform
 from bellweight.problems import QueueNetwork
-from bellweight.relatives import PointwiseMaximum, SmoothedALP
+from bellweight.program.rows import SampledRows
 from bellweight.reproduce.paper import TABLE2_HORIZON
 from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
-from bellweight.resampling import Resampled, redrawn
-from bellweight.rows import SampledRows
-from bellweight.selection import Method, Stop
-from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
+from bellweight.simulation.episodes import (
+    episode_costs,
+    mean_and_half_width,
+    rollout_of,
+    sample_states,
+)
 from bellweight.solve import Result, solve
-from bellweight.status import BellweightWarning
-from bellweight.streams import derived_seed
-from bellweight.weights import DIA, Fixed, FromPolicy
+from bellweight.weights.loop import Method, Stop
+from bellweight.weights.methods import DIA, Fixed, FromPolicy
 
 BASIS = Polynomial(2)
 LAST_BUFFER = "Last buffer first"

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from bellweight import exact
 from bellweight.basis import Affine, Polynomial
-from bellweight.enrichment import Enriched
+from bellweight.common.status import BellweightWarning, Status
+from bellweight.evaluation import exact
+from bellweight.evaluation.occupancy import exact_occupancy
 from bellweight.models import TabularModel
-from bellweight.occupancy import exact_occupancy
+from bellweight.plans.enrichment import Enriched
+from bellweight.plans.relatives import PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.problems import scheduling, single_queue
-from bellweight.relatives import PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.reproduce.artefact import finished
 from bellweight.reproduce.beyond_network import Entry
 from bellweight.solve import Result, solve
-from bellweight.status import BellweightWarning, Status
-from bellweight.steps import Adaptive, Anderson
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.steps import Adaptive, Anderson
 
 QUEUE = "single queue, empty system"
 CLINIC = "tiny clinic"

@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Affine
+from bellweight.common.status import BellweightWarning, Status
 from bellweight.display import Table
-from bellweight.evaluate import Comparison, Evaluation, compare_ties, evaluate
+from bellweight.evaluation.evaluate import Comparison, Evaluation, compare_ties, evaluate
+from bellweight.evaluation.occupancy import Simulation
 from bellweight.models import LinearModel
-from bellweight.occupancy import Simulation
-from bellweight.policy import Greedy
+from bellweight.policies.policy import Greedy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
 from bellweight.reproduce import clinic_view, verdicts
@@ -33,10 +34,9 @@ from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, 
 from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
-from bellweight.selection import Method
 from bellweight.solve import Result, solve
-from bellweight.status import BellweightWarning, Status
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.loop import Method
+from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
 EPISODES = 50_000
 OCCUPANCY_EPISODES = 2_048

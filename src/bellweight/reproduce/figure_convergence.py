@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Column, Table
 from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
@@ -25,8 +26,7 @@ from bellweight.reproduce.statements import STATED, statement_table
 from bellweight.reproduce.table2_runs import Table2Settings, Workshop, methods
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.selection import Iteration
-from bellweight.status import ArgumentError, Status
+from bellweight.weights.loop import Iteration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight import exact
-from bellweight.checks import FloatArray, IntArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display import Table
+from bellweight.evaluation import exact
+from bellweight.evaluation.occupancy import exact_occupancy
 from bellweight.models import TabularModel
-from bellweight.occupancy import exact_occupancy
-from bellweight.policy import checked_probabilities
+from bellweight.policies.policy import checked_probabilities
 from bellweight.problems import single_queue
+from bellweight.program.rows import AllRows
 from bellweight.reproduce import figure_queue_view as view
 from bellweight.reproduce.artefact import (
     Reproduction,
@@ -33,7 +34,6 @@ from bellweight.reproduce.artefact import (
 from bellweight.reproduce.queue_runs import OPTIMAL, TITLES, Found, policies
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.rows import AllRows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

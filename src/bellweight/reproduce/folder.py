@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bellweight import files
+from bellweight.common import files
+from bellweight.common.status import ArgumentError, FileError
 from bellweight.display import Table, to_csv, to_latex, to_text
 from bellweight.display.markup import latex
 from bellweight.report.document import plain
 from bellweight.reproduce.artefact import Reproduction, Settings
-from bellweight.status import ArgumentError, FileError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

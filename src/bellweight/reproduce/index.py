@@ -12,13 +12,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bellweight import files
+from bellweight.common import files
+from bellweight.common.status import FileError
 from bellweight.display import Column, Table, to_csv, to_html, to_markdown
 from bellweight.display.page import page
 from bellweight.reproduce import ABOUT, PAPER, TITLES, folder, times
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Word, count
-from bellweight.status import FileError
 
 Documents = Mapping[str, Mapping[str, Any]]
 

@@ -10,15 +10,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bellweight import exact
 from bellweight.basis import Polynomial
+from bellweight.evaluation import exact
 from bellweight.models import TabularModel
-from bellweight.policy import Policy
+from bellweight.policies.policy import Policy
 from bellweight.problems.single_queue import geometric
 from bellweight.reproduce.artefact import finished
-from bellweight.selection import Method, Stop
 from bellweight.solve import Result, solve
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.loop import Method, Stop
+from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
 TITLES = {
     "geometric": "Geometric",

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.certificate import Certificate, certify
+from bellweight.certificates.certificate import Certificate, certify
+from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Table as ReportTable
-from bellweight.evaluate import Evaluation, evaluate
+from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
-from bellweight.policy import Policy, Table, checked_probabilities
+from bellweight.policies.policy import Policy, Table, checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.report.document import plain
 from bellweight.reproduce import table1_view, verdicts
@@ -27,7 +28,6 @@ from bellweight.reproduce.paper import TABLE1, TABLE1_EPISODES, TABLE1_HORIZON, 
 from bellweight.reproduce.queue_runs import TITLES, Found, cost, policies
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
-from bellweight.status import ArgumentError, Status
 
 EPISODES = TABLE1_EPISODES
 RESUMES = False

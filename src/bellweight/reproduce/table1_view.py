@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import TABLE1_HORIZON
 from bellweight.reproduce.verdicts import interval
-from bellweight.status import Status
 
 if TYPE_CHECKING:
     from bellweight.reproduce.table1 import Part, Row

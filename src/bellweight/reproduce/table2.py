@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bellweight.common.status import FileError
 from bellweight.display import Table as ReportTable
 from bellweight.report.document import plain
 from bellweight.reproduce import table2_view
@@ -34,8 +35,7 @@ from bellweight.reproduce.table2_runs import (
 from bellweight.reproduce.table2_summary import Summary, summaries
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.selection import Iteration
-from bellweight.status import FileError
+from bellweight.weights.loop import Iteration
 
 EPISODES = Table2Settings().episodes
 RESUMES = True

@@ -16,22 +16,27 @@ from pathlib import Path
 
 import numpy as np
 
-from bellweight import checks
 from bellweight.basis import Polynomial
-from bellweight.checks import FloatArray, IntArray
-from bellweight.evaluate import evaluate
-from bellweight.occupancy import Simulation
-from bellweight.policy import Greedy, Rule, Uniform
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ArgumentError, BellweightWarning
+from bellweight.common.streams import derived_seed
+from bellweight.evaluation.evaluate import evaluate
+from bellweight.evaluation.occupancy import Simulation
+from bellweight.policies.policy import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
+from bellweight.program.rows import SampledRows
 from bellweight.reproduce.artefact import Settings, finished
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
-from bellweight.rows import SampledRows
-from bellweight.selection import Iteration, Method, Stop
-from bellweight.simulate import episode_costs, mean_and_half_width, rollout_of, sample_states
+from bellweight.simulation.episodes import (
+    episode_costs,
+    mean_and_half_width,
+    rollout_of,
+    sample_states,
+)
 from bellweight.solve import Result, solve
-from bellweight.status import ArgumentError, BellweightWarning
-from bellweight.streams import derived_seed
-from bellweight.weights import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.loop import Iteration, Method, Stop
+from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
 METHODS = tuple(TABLE2)
 LAST_BUFFER = "Last buffer first"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import (
@@ -23,7 +24,6 @@ from bellweight.reproduce.table2_runs import (
 )
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import TABLE2_EPISODES, Compared, interval
-from bellweight.status import Status
 
 if TYPE_CHECKING:
     from bellweight.reproduce.table2 import Table2

@@ -18,13 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from bellweight import conditioning, exact
 from bellweight.basis import Polynomial
+from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.display import Table
-from bellweight.evaluate import Comparison, Difference, Evaluation, compare, evaluate
+from bellweight.evaluation import exact
+from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
-from bellweight.policy import Policy
+from bellweight.policies.policy import Policy
 from bellweight.problems import scheduling
+from bellweight.program import conditioning
+from bellweight.program.rows import AllRows
 from bellweight.report.document import plain
 from bellweight.reproduce import table5_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
@@ -32,9 +35,7 @@ from bellweight.reproduce.clinic import methods
 from bellweight.reproduce.paper import CLINIC_EPISODES, CLINIC_HORIZON, TABLE5, Printed
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict
-from bellweight.rows import AllRows
 from bellweight.solve import Result, solve
-from bellweight.status import ArgumentError, BellweightWarning, Status
 
 EPISODES = CLINIC_EPISODES
 RESUMES = False

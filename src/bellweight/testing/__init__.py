@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight import conditioning
 from bellweight.basis import Basis
-from bellweight.checks import BoolArray, FloatArray, IntArray, Matrix, first_index
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix, first_index
+from bellweight.common.status import BasisError, ModelError, PolicyError
+from bellweight.common.streams import stream_keys
+from bellweight.evaluation.occupancy import policy_chain
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import check_in_place, naming
-from bellweight.occupancy import policy_chain
-from bellweight.policy import Model, Policy, Rule, Uniform, checked_probabilities
-from bellweight.pricing import LinearRows, PricedRows
-from bellweight.rows import EventRows, TabularRows
-from bellweight.simulate import EventRollout
-from bellweight.status import BasisError, ModelError, PolicyError
-from bellweight.streams import stream_keys
+from bellweight.policies.policy import Model, Policy, Rule, Uniform, checked_probabilities
+from bellweight.program import conditioning
+from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.program.rows import EventRows, TabularRows
+from bellweight.simulation.episodes import EventRollout
 from bellweight.testing.linear import LinearSample, check_linear, check_linear_policy
 from bellweight.testing.report import Report
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.acting import ActionProgram, Chooser, RuleChooser, Worker
 from bellweight.basis import Affine
-from bellweight.checks import FloatArray, first_index
-from bellweight.lockstep import LinearRollout, initial_states
+from bellweight.common.checks import FloatArray, first_index
+from bellweight.common.status import ModelError, PolicyError, SolverError, Status
+from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import Independent, Kernels, LinearModel, Sampled
-from bellweight.policy import DualSoftmax, Policy, Uniform
-from bellweight.pricing import PricedRows
-from bellweight.status import ModelError, PolicyError, SolverError, Status
-from bellweight.streams import Keys, stream_keys
+from bellweight.policies.linear_actions import ActionProgram, Chooser, RuleChooser, Worker
+from bellweight.policies.policy import DualSoftmax, Policy, Uniform
+from bellweight.program.priced_rows import PricedRows
+from bellweight.simulation.linear_episodes import LinearRollout, initial_states
 from bellweight.testing.report import Report
 
 # Of linear models.

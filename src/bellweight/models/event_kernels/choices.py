@@ -10,6 +10,7 @@ then; with radius 0 they are what `choose` says.
 
 import numpy as np
 
+from bellweight.common.streams import compiled, inlined
 from bellweight.models.event_kernels.given import (
     DIMENSION,
     IS_TABLE,
@@ -36,7 +37,6 @@ from bellweight.models.event_kernels.values import (
     fill_quality,
     is_clear,
 )
-from bellweight.streams import compiled, inlined
 
 
 # ---- below this line: copied into every compiled model ----

@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from bellweight.common.streams import compiled, draw, episode_key, inlined
 from bellweight.models.event_kernels.choices import choose
 from bellweight.models.event_kernels.given import (
     CHANCE,
@@ -37,7 +38,6 @@ from bellweight.models.event_kernels.values import (
     fill_features,
     move_to,
 )
-from bellweight.streams import compiled, draw, episode_key, inlined
 
 
 # ---- below this line: copied into every compiled model ----

@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from bellweight.common.streams import compiled
 from bellweight.models.event_kernels.given import (
     DIMENSION,
     N_ACTIONS,
@@ -25,7 +26,6 @@ from bellweight.models.event_kernels.values import (
     fill_quality,
     move_to,
 )
-from bellweight.streams import compiled
 
 
 # ---- below this line: copied into every compiled model ----

@@ -7,8 +7,8 @@ An open-addressing hash table leads from states (m, d) to rows of numbers (m, A)
 
 import numpy as np
 
+from bellweight.common.streams import absorb, compiled, mix
 from bellweight.models.event_kernels.given import DIMENSION
-from bellweight.streams import absorb, compiled, mix
 
 
 # ---- below this line: copied into every compiled model ----

@@ -16,6 +16,7 @@ every choice is made by itself. Moves that are jumps (`HAS_JUMPS`) are cheapest.
 
 import numpy as np
 
+from bellweight.common.streams import compiled, inlined
 from bellweight.models.event_kernels.given import (
     COMBINED,
     COST_BY_ACTION,
@@ -41,7 +42,6 @@ from bellweight.models.event_kernels.given import (
     user_move,
     user_probability,
 )
-from bellweight.streams import compiled, inlined
 
 # ---- below this line: copied into every compiled model ----
 UNIFORM, GREEDY, RULE = 0, 1, 2

@@ -1,0 +1,1 @@
+"""Studies of the method on one model: contraction, sensitivity, and whether the weights matter."""

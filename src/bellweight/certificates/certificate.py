@@ -1,0 +1,484 @@
+"""How far from optimal can a policy be? Certificates, and what is proven about them.
+
+With feasible coefficients r, J' = Phi r lies below the optimal values, and the Bellman residual
+s(x, a) = cost(x, a) + discount E[J'(next)] - J'(x) is not negative. For any stationary policy pi,
+
+    0 <= initial' (J^pi - J*) <= occupancy' s^pi / (1 - discount) = initial' (J^pi - J')
+
+(thm. residual_certificate): `bound`. For the greedy policy u of the coefficients, with weights c,
+the occupancy F(c) of the policy pi_c that the method generates from them, the mismatch
+R = ||F(c) - c||_1 and the disagreement D = sum_x F(c)(x) [1 - pi_c(u(x) | x)],
+
+    initial' (J^u - J*) <= (c' s^u + sup s^u [R + 2 discount D / (1 - discount)]) / (1 - discount)
+
+(cor. greedy_certificate): `greedy_bound`, with its terms. Coefficients that violate a row by at
+most v are repaired first (`repair`; on linear models the constant goes down by v / (1 - discount)),
+and v is known where every row is known. That is so on tabular models (`exact`), on linear models
+whose reachable states are priced (`estimated`: the policy's cost is simulated, and the bound holds
+with the stated one-sided confidence), and not where rows are a sample (`unproven`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bellweight.backends.backend import Point, TabularBench
+from bellweight.certificates.descriptions import (
+    describe_basis,
+    describe_linear_policy,
+    describe_policy,
+    proper,
+)
+from bellweight.certificates.fields import FORMAT, HEADER, checksum, fault, read_fields
+from bellweight.certificates.reach import reachable_box
+from bellweight.certificates.weak_duality import least_slack
+from bellweight.common import checks, files, identity
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError, FileError, SolverError
+from bellweight.common.streams import stream_keys
+from bellweight.display import Column, Table
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, gap_chart
+from bellweight.evaluation.evaluate import evaluate
+from bellweight.evaluation.exact import policy_value, residuals
+from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.policies.policy import Model, Policy, by_state, checked_probabilities
+from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.program.repair import Repaired, repaired
+from bellweight.program.rows import EventRows, TabularRows
+from bellweight.simulation.episodes import one_sided
+from bellweight.solve import Result
+from bellweight.weights.plan import Plan
+
+TOLERANCE = 1e-8
+"""How far a claimed number may be from the one a verifier finds, relative to the cost found."""
+
+OTHER_POLICY = "the corollary is about the result's own policy"
+SIMULATED = "the cost is simulated; weights of single states are not known"
+HORIZON = "the cost after the horizon is not known"
+PRICING = "pricing over all reachable states"
+ENDLESS = "the violation grows without limit over the states that can be reached"
+SAMPLED = (
+    "rows are a sample, so the largest violation over all states is not known: what was found on "
+    "fresh states is evidence, not a bound"
+)
+_FRESH_STREAM = 2
+_FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
+_RAY_LENGTHS = (10, 100, 1_000)
+_TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
+_SHRUNK = (0.0, 1e-12, 1e-10, 1e-8)  # of the coefficients: see `_priced`
+_CLOSE = 1e-9  # of the largest coefficient: what multipliers may add to a violation
+_MUCH = 0.01  # of the value: a repair that takes more is told in words
+
+_COST = "expected discounted cost of the policy"
+_COST_LIMIT = "upper confidence limit of the policy's cost"
+_VALUE = "no policy costs less than this"
+_UNPROVEN_VALUE = "objective of the program under its weights, not a bound"
+_COLUMNS = (
+    Column("term", "term", right=False),
+    Column("value", "value", lambda value: f"{value:,.6g}"),
+    Column("meaning", "meaning", right=False),
+)
+
+
+@dataclass(frozen=True)
+class Certificate(Faces):
+    """What is known about a policy's loss; a term that is not available is None.
+
+    `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why
+    something is missing. `value` is the approximate initial value after repair, a lower bound on
+    the optimal cost unless unproven, and `cost` the policy's cost (its upper confidence limit when
+    estimated): the optimal cost lies in between. `violation` is the largest one of the program's
+    own coefficients, `repair` what mending it took from the value; `evidence` holds violations
+    found where rows are a sample, which are no bound. `record` is what a verifier needs, and
+    `checksum` tells whether anything was changed since.
+    """
+
+    bound: float | None
+    greedy_bound: float | None
+    weighted_residual: float | None
+    residual_sup: float | None
+    mismatch: float | None
+    disagreement: float | None
+    kind: str
+    reason: str
+    value: float
+    cost: float
+    violation: float | None
+    repair: float = 0.0
+    confidence: float | None = None
+    evidence: dict[str, float] = field(default_factory=dict)
+    model_name: str = ""
+    model_digest: str = ""
+    tolerance: float = TOLERANCE
+    seed: int = 0
+    episodes: int | None = None
+    horizon: int | None = None
+    record: dict[str, Any] = field(default_factory=dict, repr=False)
+    checksum: str = field(default="", repr=False)
+
+    @property
+    def relative(self) -> float | None:
+        """The bound as a share of the policy's cost."""
+        return None if self.bound is None or self.cost == 0.0 else self.bound / abs(self.cost)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def sealed(self) -> Self:
+        """Return the certificate with its checksum, or say what may not stand in it."""
+        problem = fault(self.content)
+        if problem:
+            raise ArgumentError(f"no certificate can be made: {problem}")
+        return replace(self, checksum=checksum(self.content))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate as JSON, whole or not at all."""
+        problem = fault(self.content)
+        if problem:
+            raise ArgumentError(f"the certificate cannot be saved: {problem}")
+        files.write_json(path, {HEADER: FORMAT, **self.content})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a certificate written by `save`; nothing in it is trusted: see `verify`."""
+        document = read_fields(path)
+        wrong = fault(document)
+        if wrong:
+            raise FileError(f"{path} is damaged ({wrong}): make the certificate again")
+        return cls(**document)
+
+    def table(self) -> Table:
+        """Return what is proven and the terms it is made of, one to a row."""
+        rows = tuple(
+            {"term": term, "value": value, "meaning": meaning}
+            for term, (value, meaning) in self._terms().items()
+        )
+        notes = [f"{self.kind}: {self.reason}." if self.reason else f"{self.kind}."]
+        notes += [f"Repair: {self._repair_text}."] if self._repair_text else []
+        return Table("What is proven about the loss", _COLUMNS, rows, tuple(notes))
+
+    @property
+    def _repair_text(self) -> str:
+        """What the repair cost, in words, where it is worth a word."""
+        if self.bound is None or self.repair <= _MUCH * abs(self.value):
+            return ""
+        share = "" if self.value == 0.0 else f" ({100.0 * self.repair / abs(self.value):.3g} %)"
+        return f"mending violated rows took {self.repair:,.6g} from the value{share}"
+
+    def pictures(self) -> Pictures:
+        """Return where the optimal cost can lie."""
+        low = None if self.bound is None else self.value
+        return {"gap": lambda: (gap_chart([Between("policy", self.cost, low=low)]),)}
+
+    def _terms(self) -> dict[str, tuple[float | None, str]]:
+        found: dict[str, tuple[float | None, str]] = {
+            "bound": (self.bound, "the policy costs at most this much more than the best one"),
+            "cost": (self.cost, _COST if self.confidence is None else _COST_LIMIT),
+            "value": (self.value, _VALUE if self.bound is not None else _UNPROVEN_VALUE),
+            "confidence": (self.confidence, "that the bound holds, where costs are simulated"),
+            "violation": (self.violation, "by which rows were violated before repair"),
+            "repair": (self.repair, "what the repair took from the value"),
+            "greedy_bound": (self.greedy_bound, "the corollary's bound, from the next four terms"),
+            "weighted_residual": (self.weighted_residual, "residual, weighted as the program was"),
+            "residual_sup": (self.residual_sup, "largest residual of the greedy action"),
+            "mismatch": (self.mismatch, "between weights and occupancy, 1-norm"),
+            "disagreement": (self.disagreement, "between the generated and the greedy policy"),
+        }
+        return found | {
+            f"violation {where}": (size, "found, which proves nothing")
+            for where, size in self.evidence.items()
+        }
+
+    def __str__(self) -> str:
+        lines = [f"certificate  {self.kind}" + (f": {self.reason}" if self.reason else "")]
+        if self.bound is not None:
+            share = "" if self.relative is None else f" ({100.0 * self.relative:.3g} % of the cost)"
+            sure = "" if self.confidence is None else f", {100.0 * self.confidence:g} % confidence"
+            lines.append(f"loss         at most {self.bound:,.6g}{share}{sure}")
+            lines.append(f"optimum      between {self.value:,.6g} and {self.cost:,.6g}")
+            lines += [f"repair       {self._repair_text}"] if self._repair_text else []
+        if self.greedy_bound is not None:
+            lines.append(
+                f"corollary    at most {self.greedy_bound:,.6g}: weighted residual "
+                f"{self.weighted_residual:.4g}, largest residual {self.residual_sup:.4g}, mismatch "
+                f"{self.mismatch:.4g}, disagreement {self.disagreement:.4g}"
+            )
+        lines += [f"evidence     violation {v:.4g} {where}" for where, v in self.evidence.items()]
+        return "\n".join(lines)
+
+
+def certify(
+    model: Model,
+    result: Result,
+    policy: Policy | None = None,
+    *,
+    episodes: int = 10_000,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    jobs: int | None = None,
+) -> Certificate:
+    """Return what is proven about the loss of a policy, by default the result's own.
+
+    Tabular models need no simulation. Elsewhere the cost comes from `episodes`, with streams that
+    the run did not use unless `seed` says otherwise.
+    """
+    if not isinstance(result, Result):
+        raise ArgumentError(f"result is {type(result).__name__}, expected what solve returned")
+    if result.model_digest != model.digest:
+        doubt = identity.doubt(result.model_digest, model.digest)
+        raise ArgumentError(
+            f"the result belongs to another model{doubt}: pass the model it came from"
+        )
+    if not identity.same(result.basis, result.policy.basis):
+        raise ArgumentError(
+            "the basis of the result is not the one its policy was found with: solve again"
+        )
+    if isinstance(model, TabularModel):
+        return _exact(model, result, policy).sealed()
+    run = _Estimate(
+        policy or result.policy,
+        checks.count(episodes, "episodes", least=2),
+        checks.positive(confidence, "confidence", below=1.0),
+        result.seed + 1 if seed is None else checks.count(seed, "seed", least=0),
+        jobs,
+    )
+    if isinstance(model, LinearModel):
+        return run.linear(model, result).sealed()
+    return run.events(model, result).sealed()
+
+
+def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certificate:
+    rows = TabularRows(model, result.basis)
+    if not np.isfinite(rows.values(result.coef)).all():
+        raise ArgumentError("the approximate values are not finite: no bound follows from them")
+    found = repaired(rows, result.coef, result.moments)
+    judged = proper(model, policy or result.policy)
+    cost = float(model.initial @ policy_value(model, judged))
+    certificate = Certificate(
+        bound=max(0.0, cost - found.value),
+        greedy_bound=None,
+        weighted_residual=None,
+        residual_sup=None,
+        mismatch=None,
+        disagreement=None,
+        kind="exact",
+        reason="" if policy is None else OTHER_POLICY,
+        value=found.value,
+        cost=cost,
+        violation=found.violation,
+        repair=found.loss,
+        model_name=model.name,
+        model_digest=model.digest,
+        record=_record(model, result, found.coef, judged),
+    )
+    if policy is not None or result.weights is None:
+        return certificate
+    return _with_corollary(certificate, model, rows, result, found)
+
+
+def _with_corollary(
+    certificate: Certificate,
+    model: TabularModel,
+    rows: TabularRows,
+    result: Result,
+    found: Repaired,
+) -> Certificate:
+    weights = result.weights
+    assert weights is not None
+    greedy = checked_probabilities(model, result.policy)
+    loss = by_state(model, greedy * residuals(model, rows.values(found.coef)))
+    generated = generating_policy(rows, result)
+    occupancy = exact_occupancy(model, generated).weights
+    assert occupancy is not None
+    agreement = by_state(model, greedy * checked_probabilities(model, generated))
+    weighted, largest = float(weights @ loss), float(loss.max())
+    mismatch = float(np.abs(occupancy - weights).sum())
+    disagreement = float(occupancy @ (1.0 - agreement))
+    left = 1.0 - model.discount
+    total = weighted + largest * (mismatch + 2.0 * model.discount * disagreement / left)
+    generator = describe_policy(model, generated)
+    return replace(
+        certificate,
+        greedy_bound=total / left,
+        weighted_residual=weighted,
+        residual_sup=largest,
+        mismatch=mismatch,
+        disagreement=max(0.0, disagreement),
+        record={**certificate.record, "weights": weights.tolist(), "generated": generator},
+    )
+
+
+def generating_policy(rows: TabularRows, result: Result) -> Policy:
+    """Return the policy whose occupancy the weights should match: the greedy one by default."""
+    if isinstance(result.method, files.Unstored):
+        raise ArgumentError(
+            f"the method {result.method.text} was not stored: certify the result before saving it"
+        )
+    if isinstance(result.method, Plan):
+        return result.policy
+    bench = TabularBench(rows, result.regularisation)
+    iterate = bench.iterate(Point(result.moments, result.weights))
+    method, mass = result.method.prepare(bench), result.reported.smoothing_mass
+    generated = (method if mass is None else method.smoothed(mass)).generate(iterate)
+    return result.policy if generated is None else generated
+
+
+def _record(
+    model: TabularModel, result: Result, coef: FloatArray, policy: Policy
+) -> dict[str, Any]:
+    """Return what somebody else needs to compute the certificate again.
+
+    `coef` are the coefficients that the certificate is about, `solved` those that the program
+    ended with.
+    """
+    return {
+        "basis": describe_basis(model, result.basis),
+        "names": list(result.names),
+        "coef": coef.tolist(),
+        "solved": result.coef.tolist(),
+        "moments": result.moments.tolist(),
+        "method": repr(result.method),
+        "policy": describe_policy(model, policy),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimate:
+    """Certificates from simulated costs."""
+
+    policy: Policy
+    episodes: int
+    confidence: float
+    seed: int
+    jobs: int | None
+
+    def linear(self, model: LinearModel, result: Result) -> Certificate:
+        """Price over all states that can be reached, and simulate the cost."""
+        box = reachable_box(model)
+        rows = PricedRows(lower=box[0], upper=box[1], kernel=False).on(model, result.basis)
+        try:
+            priced = _priced(rows, result.coef)
+        except SolverError as problem:
+            return self._unproven(model, result, f"{PRICING}: {problem}")
+        if not np.isfinite(priced.violation):
+            return self._unproven(model, result, ENDLESS)
+        cost, horizon, reason = self._upper_cost(model)
+        if reason:
+            return self._unproven(model, result, reason)
+        before = float(result.coef[0] + model.initial_mean @ result.coef[1:])
+        initial = float(priced.coef[0] + model.initial_mean @ priced.coef[1:])
+        value = initial - priced.violation / (1.0 - model.discount)
+        terms = np.abs(np.append(1.0, model.initial_mean)) @ np.abs(priced.coef) + abs(value)
+        value -= (len(priced.coef) + 2) * np.finfo(float).eps * float(terms)
+        record = {**self._plain_record(model, result), "coef": priced.coef.tolist()}
+        return Certificate(
+            bound=cost - value, greedy_bound=None, weighted_residual=None, residual_sup=None,
+            mismatch=None, disagreement=None, kind="estimated", reason=SIMULATED,
+            value=value, cost=cost, violation=priced.violation, repair=before - value,
+            confidence=self.confidence, model_name=model.name, model_digest=model.digest,
+            seed=self.seed, episodes=self.episodes, horizon=horizon,
+            record={**record, "solved": result.coef.tolist(), "multipliers": priced.multipliers},
+        )  # fmt: skip
+
+    def events(self, model: EventModel, result: Result) -> Certificate:
+        """Say what is missing, and what violation was found on fresh states and along rays."""
+        found = self._unproven(model, result, SAMPLED)
+        # A small model has fewer states than this: then all that turn up are looked at.
+        drawn = model.sample_initial(0, _FRESH, stream_keys(self.seed, _FRESH_STREAM)[0])
+        fresh = np.unique(drawn, axis=0)
+        directions = np.eye(model.dimension, dtype=np.int64)
+        rays = np.vstack([length * directions for length in _RAY_LENGTHS])
+        if model.upper is not None:
+            limit = np.where(model.upper < 0, np.iinfo(np.int64).max, model.upper)
+            rays = np.unique(np.minimum(rays, limit), axis=0)
+        evidence = {
+            "on fresh states": _violation(model, result, fresh),
+            "along rays": _violation(model, result, rays),
+        }
+        return replace(found, evidence=evidence)
+
+    def _upper_cost(self, model: LinearModel) -> tuple[float, int | None, str]:
+        """Return an upper confidence limit of the cost over all time, the horizon, or why not."""
+        first = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
+        if first.tail_bound is None:
+            return first.mean, None, f"{HORIZON}: {first.tail_reason}"
+        horizon = first.horizon
+        wanted = _TAIL_SHARE * max(abs(first.mean), 1e-300)
+        found = first
+        while found.tail_bound is not None and found.tail_bound > wanted:
+            longer = np.log(wanted / found.tail_bound) / np.log(model.discount)
+            horizon += int(np.ceil(longer)) + 1
+            found = evaluate(
+                model, self.policy, self.episodes, horizon=horizon, seed=self.seed, jobs=self.jobs
+            )
+        margin = one_sided(found.half_width, self.episodes, self.confidence)
+        return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
+
+    def _unproven(
+        self, model: EventModel | LinearModel, result: Result, reason: str
+    ) -> Certificate:
+        cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
+        return Certificate(
+            bound=None, greedy_bound=None, weighted_residual=None, residual_sup=None, mismatch=None,
+            disagreement=None, kind="unproven", reason=reason, value=result.objective,
+            cost=cost.mean, violation=None, model_name=model.name, model_digest=model.digest,
+            seed=self.seed, episodes=self.episodes, horizon=cost.horizon,
+            record=self._plain_record(model, result),
+        )  # fmt: skip
+
+    def _plain_record(self, model: EventModel | LinearModel, result: Result) -> dict[str, Any]:
+        told = {"kind": "unknown", "reason": "policies of event models are not recorded"}
+        if isinstance(model, LinearModel):
+            told = describe_linear_policy(self.policy)
+        return {
+            "names": list(result.names),
+            "coef": result.coef.tolist(),
+            "moments": result.moments.tolist(),
+            "method": repr(result.method),
+            "policy": told,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Priced:
+    """Coefficients, their largest violation over all reachable states, and what proves it."""
+
+    coef: FloatArray
+    violation: float
+    multipliers: list[float] | None
+
+
+def _priced(rows: LinearRows, coef: FloatArray) -> _Priced:
+    """Return the largest violation with multipliers that prove it, if any do.
+
+    On an endless side a reduced price below zero by rounding would be a violation without limit. A
+    slightly smaller value function has room there: the slack of (1 - share) coef is that of coef
+    plus a share of the cost.
+    """
+    violation = rows.largest_violation(coef)[0]
+    if not np.isfinite(violation):
+        return _Priced(coef, violation, None)
+    multipliers = rows.multipliers(coef)
+    assert multipliers is not None
+    allowed = violation + _CLOSE * float(np.abs(coef).max())
+    proven = np.inf
+    for share in _SHRUNK:
+        smaller, factors = (1.0 - share) * coef, (1.0 - share) * multipliers
+        proven = max(0.0, -least_slack(rows.model, smaller, rows.box, factors))
+        if proven <= allowed:
+            return _Priced(smaller, proven, factors.tolist())
+    # Whole numbers may violate less than their relaxation: then the solver's word has to do.
+    return _Priced(coef, violation if np.isfinite(proven) else np.inf, None)
+
+
+def _violation(model: EventModel, result: Result, states: Any) -> float:
+    rows = EventRows(model, result.basis, model.check_states(states))
+    return rows.separate(result.coef, 0.0).violation

@@ -1,0 +1,102 @@
+"""Bases and policies as plain data, so that a certificate can be checked by somebody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.basis import Basis, Indicator
+from bellweight.common.status import BasisError
+from bellweight.models import TabularModel
+from bellweight.policies.policy import (
+    DualSoftmax,
+    Greedy,
+    Policy,
+    Table,
+    Uniform,
+    by_state,
+    checked_probabilities,
+)
+
+_MOST_ENTRIES = 2_000_000
+_ROUNDING = 1e-13  # how far probabilities that are meant to sum to one are from it
+
+
+def describe_basis(model: TabularModel, basis: Basis) -> dict[str, Any]:
+    """Return monomials as exponents, groups as numbers, anything else as its features."""
+    if isinstance(basis, Indicator):
+        groups = basis.on(model.states).groups
+        return {"kind": "groups", "groups": np.asarray(groups).tolist()}
+    dimension = model.states.shape[1]
+    try:
+        words = basis.words(dimension)
+    except BasisError:
+        features = basis.on(model.states)(model.states)
+        dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
+        if dense.size > _MOST_ENTRIES:
+            reason = f"the features have {dense.size:,} entries, too many to be recorded"
+            return {"kind": "unknown", "reason": reason}
+        return {"kind": "features", "features": dense.tolist()}
+    exponents = [[word.count(i) for i in range(dimension)] for word in words]
+    return {"kind": "monomials", "exponents": exponents}
+
+
+def proper(model: TabularModel, policy: Policy) -> Policy:
+    """Return a policy whose probabilities sum to one up to rounding, not only to eight digits.
+
+    What is missing would count as a cost of zero, 1 / (1 - discount) times over.
+    """
+    chances = checked_probabilities(model, policy)
+    totals = by_state(model, chances)
+    if np.abs(totals - 1.0).max() <= _ROUNDING:
+        return policy
+    matrix = np.zeros((model.n_states, model.n_actions))
+    matrix[model.pair_state, model.pair_action] = chances / totals[model.pair_state]
+    return Table(matrix)
+
+
+def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
+    """Return a policy as actions by state, as the softmax of a dual, or as probabilities."""
+    if isinstance(policy, Uniform):
+        return {"kind": "uniform"}
+    if isinstance(policy, DualSoftmax):
+        dual = policy.reaching(model)
+        return {
+            "kind": "softmax",
+            "target": describe_policy(model, policy.target),
+            "states": dual.indices(model).tolist(),
+            "actions": dual.actions.tolist(),
+            "values": dual.values.tolist(),
+            "temperature": policy.temperature,
+            "smoothing_mass": policy.smoothing_mass,
+        }
+    chances = checked_probabilities(model, policy)
+    certain = np.flatnonzero(chances >= 1.0)
+    if len(certain) == model.n_states:
+        return {"kind": "actions", "actions": model.pair_action[certain].tolist()}
+    return {"kind": "probabilities", "chances": chances.tolist()}
+
+
+def describe_linear_policy(policy: Policy) -> dict[str, Any]:
+    """Return a policy of a linear model with all that decides its actions, or why that fails."""
+    if isinstance(policy, Uniform):
+        return {"kind": "uniform"}
+    if isinstance(policy, Greedy):
+        ties = None if policy.preference is None else np.asarray(policy.preference).tolist()
+        return {"kind": "greedy", "coef": np.asarray(policy.coef).tolist(), "preference": ties}
+    if isinstance(policy, DualSoftmax):
+        target = describe_linear_policy(policy.target)
+        dual = policy.dual
+        return {
+            "kind": "softmax",
+            "target": target,
+            "states": np.asarray(dual.states).tolist(),
+            "actions": np.asarray(dual.actions).tolist(),
+            "values": np.asarray(dual.values).tolist(),
+            "temperature": float(policy.temperature),
+            "smoothing_mass": float(policy.smoothing_mass),
+        }
+    reason = f"the policy is a {type(policy).__name__}, which a certificate cannot hold"
+    return {"kind": "unknown", "reason": reason}

@@ -1,0 +1,287 @@
+"""Numbers of a tabular model with a proven error: what `verify` is made of.
+
+Values that a certificate describes, Bellman rows at them, and the cost and occupancy of a policy.
+Nothing here uses row sources, solvers of linear programs or the occupancy code. A sum of n terms in
+double precision is off by at most gamma_n = n u / (1 - n u), u = 2^-53, times the sum of the terms'
+sizes; where that is too much to tell anything, the sum is done again with twice the digits
+(`doubled`), where u is 2^-100: a few steps lose less than 2^-102 each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.certificates.record import Record
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.doubled import (
+    Doubled,
+    add,
+    dot,
+    doubled,
+    multiply,
+    product,
+    subtract,
+    total_by_group,
+)
+from bellweight.common.status import FileError
+from bellweight.models import TabularModel
+
+_UNIT = 2.0**-53
+_UNIT_TWICE = 2.0**-100
+_EXTRA = 16  # roundings of a sum beyond those of its terms: products, differences, sizes
+_HIGHEST = 64  # exponent of a variable
+_BLOCK = 1 << 16  # states taken at a time
+_DENSE = 400  # states up to which a policy's values start from a dense solve
+_MOST_SWEEPS = 1_000_000
+
+
+def gamma(n: int) -> float:
+    """Return the relative error bound of a sum of n products."""
+    return n * _UNIT / (1.0 - n * _UNIT)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A value function: `plain` (S,), the `size` of its terms (S,), and how many there are.
+
+    `precise` gives the values of some states to twice the digits.
+    """
+
+    plain: FloatArray
+    size: FloatArray
+    n_terms: int
+    precise: Callable[[IntArray], Doubled]
+
+
+def described_values(model: TabularModel, basis: Record, coef: FloatArray) -> Values:
+    """Return the value function of coefficients in a basis that is given as plain data."""
+    kind, n_basis = basis.text("kind"), len(coef)
+    if kind == "groups":
+        groups = basis.whole("groups", model.n_states, n_basis)
+        chosen = coef[groups]
+        return Values(chosen, np.abs(chosen), 1, lambda some: doubled(chosen[some]))
+    if kind == "features":
+        features = basis.table("features", model.n_states, n_basis)
+        plain, size = features @ coef, np.abs(features) @ np.abs(coef)
+        return Values(
+            plain, size, n_basis, lambda some: product(doubled(features[some]), doubled(coef))
+        )
+    if kind != "monomials":
+        raise basis.unknown()
+    dimension = model.states.shape[1]
+    exponents = basis.table("exponents", n_basis, dimension)
+    if (exponents != np.round(exponents)).any() or not _inside(exponents, 0, _HIGHEST):
+        raise FileError(f"exponents are not whole numbers from 0 to {_HIGHEST}")
+    return _monomials(model.states, exponents.astype(np.int64), coef)
+
+
+def _inside(array: FloatArray, low: float, high: float) -> bool:
+    return bool((array >= low).all() and (array <= high).all())
+
+
+def _monomials(states: FloatArray, exponents: IntArray, coef: FloatArray) -> Values:
+    """Return the value function of monomials.
+
+    Any function of the state can prove a bound. Here it is made of monomials as doubles, multiplied
+    up one factor at a time, which every machine does alike; coefficients multiply those exactly.
+    """
+    letters = [np.repeat(np.arange(len(powers)), powers) for powers in exponents]
+
+    def features(some: FloatArray) -> FloatArray:
+        found = np.ones((len(some), len(coef)))
+        for k, word in enumerate(letters):
+            for place in word:
+                found[:, k] *= some[:, place]
+        return found
+
+    def precise(some: IntArray) -> Doubled:
+        return product(doubled(features(states[some])), doubled(coef))
+
+    blocks = [features(states[start : start + _BLOCK]) for start in range(0, len(states), _BLOCK)]
+    plain = np.concatenate([block @ coef for block in blocks])
+    size = np.concatenate([np.abs(block) @ np.abs(coef) for block in blocks])
+    return Values(plain, size, len(coef), precise)
+
+
+@dataclass(frozen=True, eq=False)
+class Feasible:
+    """What values prove: residuals (N,), their errors (N,), and the optimal cost is at least this.
+
+    `violation` is the largest one of the values as given. Where rows do not hold with certainty the
+    values are lowered by a constant; `value` and the residuals are those of the lowered values, and
+    the errors hold what the lowering added out of caution.
+    """
+
+    value: float
+    violation: float
+    residual: FloatArray
+    error: FloatArray
+
+
+def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
+    """Judge every row; what moves the value by less than `unit` is not looked at more closely."""
+    following = model.transition @ values.plain
+    slack = model.cost + model.discount * following - values.plain[model.pair_state]
+    size = np.abs(model.cost) + model.discount * (model.transition @ values.size)
+    size += values.size[model.pair_state]
+    longest = int(np.diff(model.transition.indptr).max())
+    n_terms = values.n_terms + longest + _EXTRA
+    error = gamma(n_terms) * size
+    left = 1.0 - model.discount * _largest_sum(model.transition)
+    margin = slack - error
+    doubtful = np.flatnonzero(margin < -unit * left)
+    if len(doubtful):
+        margin[doubtful] = _precise_slack(model, values, doubtful)
+        margin[doubtful] -= n_terms * _UNIT_TWICE * size[doubtful] + _UNIT * np.abs(
+            margin[doubtful]
+        )
+    # Lowering by a constant adds at least `left` of it to every row.
+    shift = max(0.0, -float(margin.min())) / left * (1.0 + gamma(8))
+    initial = _initial_value(model, values, unit)
+    violation = max(0.0, -float(slack.min()))
+    return Feasible(
+        value=initial - shift - 4.0 * _UNIT * abs(initial),
+        violation=violation,
+        residual=slack + left * shift,
+        error=error + max(0.0, left * shift - violation),
+    )
+
+
+def _largest_sum(matrix: sparse.csr_array) -> float:
+    """Return the largest row sum, rounded up: what a constant may grow by in a step."""
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    longest = int(np.diff(matrix.indptr).max())
+    return float(sums.max()) if longest == 1 else float(sums.max()) * (1.0 + gamma(longest))
+
+
+def _precise_slack(model: TabularModel, values: Values, pairs: IntArray) -> FloatArray:
+    """Return the slacks of some rows from values with twice the digits."""
+    block = model.transition[pairs]
+    states, place = np.unique(
+        np.concatenate([block.indices, model.pair_state[pairs]]), return_inverse=True
+    )
+    known = values.precise(states)
+    following, here = known.at(place[: block.nnz]), known.at(place[block.nnz :])
+    chances = multiply(doubled(block.data), doubled(np.full(1, model.discount)))
+    ahead = total_by_group(multiply(chances, following), block.indptr)
+    return add(doubled(model.cost[pairs]), subtract(ahead, here)).high
+
+
+def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
+    """Return a lower bound on the expected value of the initial state."""
+    used = np.flatnonzero(model.initial)
+    plain = float(model.initial[used] @ values.plain[used])
+    size = float(model.initial[used] @ values.size[used])
+    error = gamma(len(used) + values.n_terms + _EXTRA) * size
+    if error <= unit:
+        return plain - error
+    precise = dot(doubled(model.initial[used]), values.precise(used))
+    error = (len(used) + values.n_terms + _EXTRA) * _UNIT_TWICE * size
+    return precise - error - _UNIT * abs(precise)
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Where a policy goes: its occupancy (S,), and how far that may be off in the 1-norm."""
+
+    transition: sparse.csr_array
+    cost: FloatArray
+    n_terms: int
+    left: float
+    occupancy: FloatArray
+    occupancy_error: float
+
+
+def course(model: TabularModel, chances: FloatArray) -> Course:
+    """Return a policy's chain and its occupancy, by iteration, with the error it has left."""
+    used = np.flatnonzero(chances)
+    shape = (model.n_states, len(used))
+    entries = (chances[used], (model.pair_state[used], np.arange(len(used))))
+    mixer = sparse.csr_array(entries, shape=shape)
+    transition = sparse.csr_array(mixer @ model.transition[used])
+    cost = np.asarray(mixer @ model.cost[used])
+    discount = model.discount
+    actions = int(np.diff(mixer.indptr).max())
+    backward = sparse.csr_array(transition.T)
+    most = int(np.diff(transition.indptr).max(initial=0))
+    most = max(most, int(np.diff(backward.indptr).max(initial=0)))
+    n_terms = actions + most + _EXTRA
+    inflow = (1.0 - discount) * model.initial
+    left = 1.0 - discount * _largest_sum(transition)
+
+    def residual(mass: FloatArray) -> FloatArray:
+        return inflow + discount * (backward @ mass) - mass
+
+    start = _started(backward, discount, inflow, model.initial)
+    mass = _iterated(residual, start, lambda step: float(np.abs(step).sum()))
+    rest = float(np.abs(residual(mass)).sum()) + 3.0 * gamma(n_terms) * float(np.abs(mass).sum())
+    return Course(transition, cost, n_terms, left, mass, rest / left)
+
+
+def policy_cost(model: TabularModel, followed: Course) -> tuple[float, float, float]:
+    """Return a policy's expected cost, how far off it may be, and the size of what is summed.
+
+    With the residual of values J, initial' (J^pi - J) = occupancy' residual / (1 - discount): the
+    error counts where the policy goes.
+    """
+    values, rest = _policy_values(model, followed, followed.cost)
+    mass = np.abs(followed.occupancy)
+    error = float(mass @ rest) + followed.occupancy_error * float(rest.max())
+    error /= min(followed.left, 1.0 - model.discount)
+    cost = float(model.initial @ values)
+    rounding = gamma(model.n_states + _EXTRA) * float(model.initial @ np.abs(values))
+    if (followed.cost >= 0.0).all() or (followed.cost <= 0.0).all():
+        return cost, error + rounding, abs(cost)
+    gross = _policy_values(model, followed, np.abs(followed.cost))[0]
+    return cost, error + rounding, float(model.initial @ gross)
+
+
+def _policy_values(
+    model: TabularModel, followed: Course, cost: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return values (S,) that solve J = cost + discount P J nearly, and their residual's size."""
+    discount, transition = model.discount, followed.transition
+
+    def residual(values: FloatArray) -> FloatArray:
+        return cost + discount * (transition @ values) - values
+
+    start = _started(transition, discount, cost, np.zeros(model.n_states))
+    values = _iterated(residual, start, lambda step: float(np.abs(step).max()))
+    size = np.abs(cost) + discount * (transition @ np.abs(values)) + np.abs(values)
+    return values, np.abs(residual(values)) + gamma(followed.n_terms) * size
+
+
+def _started(
+    matrix: sparse.csr_array, discount: float, constant: FloatArray, otherwise: FloatArray
+) -> FloatArray:
+    """Return where an iteration starts: its residual is judged, so anything will do."""
+    n = len(constant)
+    if n > _DENSE:
+        return otherwise
+    try:
+        return np.linalg.solve(np.eye(n) - discount * matrix.toarray(), constant)
+    except np.linalg.LinAlgError:
+        return otherwise
+
+
+def _iterated(
+    residual: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    norm: Callable[[FloatArray], float],
+) -> FloatArray:
+    """Add the residual until rounding stops it from falling by its factor, the discount."""
+    best, point, smallest = start, start, np.inf
+    for _ in range(_MOST_SWEEPS):
+        step = residual(point)
+        size = norm(step)
+        if not size < smallest:
+            break
+        best, smallest = point, size
+        if size <= _UNIT * norm(point):
+            break
+        point = point + step
+    return best

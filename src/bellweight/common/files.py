@@ -1,0 +1,259 @@
+"""Files that users exchange: written whole or not at all, read without executing anything.
+
+A stored object is a tree of registered frozen dataclasses. The tree is kept as JSON text and its
+arrays as plain arrays, all in one `.npz`; nothing is pickled, and only registered classes are made
+on reading. What cannot be stored (a user's function) comes back as an `Unstored` note of its name
+and digest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.common import identity
+from bellweight.common.file_types import csr_fault, declared, fits
+from bellweight.common.status import FileError, Status
+
+FORMAT = 1
+"""Version of the file layout; a reader refuses a newer one."""
+
+UNSTORED = {"stored": False}
+"""Metadata of a dataclass field that is left out of files."""
+
+
+def stored_as(name: str) -> dict[str, str]:
+    """Return the metadata of a dataclass field that has another name in files."""
+    return {"stored_as": name}
+
+
+_HEADER = "bellweight"
+_Class = TypeVar("_Class", bound=type)
+_registry: dict[str, type] = {}
+
+
+def storable(cls: _Class) -> _Class:
+    """Register a dataclass so that files may contain it."""
+    _registry[cls.__name__] = cls
+    return cls
+
+
+class _DamagedError(FileError):
+    """What is wrong inside a file; whoever reads it knows which file it is."""
+
+
+class Saved:
+    """What saves itself in an `.npz` file and reads itself back; for registered classes."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to an `.npz` file, whole or not at all."""
+        save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        found: Self = load(path, cls)
+        return found
+
+
+class Checked(ABC):
+    """What can say of itself, once it is read, that its parts do not go together."""
+
+    @abstractmethod
+    def stored_fault(self) -> str:
+        """Return what does not fit, or no text."""
+
+
+Unstored: TypeAlias = identity.Unstored
+storable(Unstored)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Complain before the work begins about a file that could not be written after it."""
+    target = Path(path)
+    folder = target.parent
+    if target.is_dir():
+        raise FileError(f"cannot write {target}: it is a folder, expected a file name")
+    if not folder.is_dir():
+        raise FileError(f"cannot write {target}: the folder {folder} does not exist: make it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"cannot write {target}: no permission to write in {folder}")
+    return target
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a text whole or not at all."""
+    return write_whole(path, lambda stream: _write_text(stream, text))
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> Path:
+    """Write a file through a temporary neighbour, so that `path` is complete or untouched."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as problem:
+        raise FileError(f"cannot write {target}: {problem.strerror}: check the folder") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except OSError as problem:
+        raise FileError(f"cannot write {target}: {problem.strerror or problem}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def write_json(path: str | os.PathLike[str], document: Any) -> Path:
+    """Write a JSON document whole or not at all."""
+    text = json.dumps(document, indent=2, allow_nan=True) + "\n"
+    return write_text(path, text)
+
+
+def save(path: str | os.PathLike[str], thing: Any) -> Path:
+    """Store a registered object in an `.npz` file."""
+    arrays: dict[str, Any] = {}
+    tree = _encode(thing, arrays)
+    arrays[_HEADER] = np.array(json.dumps({"format": FORMAT, "content": tree}))
+    return write_whole(path, lambda stream: np.savez_compressed(stream, **arrays))
+
+
+def load(path: str | os.PathLike[str], *kinds: type) -> Any:
+    """Read back an object of one of these classes, or say why the file does not hold one."""
+    source = Path(path)
+    try:
+        if source.is_file() and not zipfile.is_zipfile(source):
+            raise FileError(f"{source} is damaged or not a Bellweight file: save it again")
+        with np.load(source, allow_pickle=False) as archive:
+            if _HEADER not in archive:
+                raise FileError(
+                    f"{source} is not a Bellweight file: it was saved by something else"
+                )
+            header = json.loads(str(archive[_HEADER]))
+            _check_header(source, header, kinds)
+            found = _decode(header["content"], archive)
+        missing = found.stored_fault() if isinstance(found, Checked) else ""
+        if missing:
+            raise _DamagedError(missing)
+        return found
+    except _DamagedError as problem:
+        raise _unreadable(source, problem) from None
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"{source} does not exist: check the path") from None
+    except OSError as problem:
+        raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
+    except (
+        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
+        RuntimeError, zipfile.BadZipFile, zlib.error,
+    ) as problem:  # fmt: skip
+        raise _unreadable(source, problem) from None
+
+
+def _unreadable(source: Path, problem: Exception) -> FileError:
+    return FileError(f"{source} is damaged or not a Bellweight file ({problem}): save it again")
+
+
+def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
+    version = header["format"]
+    if not fits(version, int):
+        raise _DamagedError("its format is no number")
+    if version > FORMAT:
+        raise FileError(
+            f"{source} has file format {version}, this version reads up to {FORMAT}: "
+            "update Bellweight"
+        )
+    found = header["content"].get("type")
+    names = [kind.__name__ for kind in kinds]
+    if found not in names:
+        wanted = " or ".join(names)
+        raise FileError(f"{source} holds a {found}, expected a {wanted}: pick another file")
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Status):
+        return {"status": value.name}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biufU":
+            raise FileError(f"an array of type {value.dtype} cannot be stored: convert it first")
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if sparse.issparse(value):
+        parts = [value.data, value.indices, value.indptr]
+        return {"csr": [_encode(part, arrays) for part in parts], "shape": list(value.shape)}
+    if isinstance(value, tuple | list):
+        return {"tuple": [_encode(item, arrays) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
+    if dataclasses.is_dataclass(value) and _registry.get(type(value).__name__) is type(value):
+        stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
+        fields = {_stored_name(f): _encode(getattr(value, f.name), arrays) for f in stored}
+        return {"type": type(value).__name__, "fields": fields}
+    return _encode(Unstored(_describe(value), identity.digest(value)), arrays)
+
+
+def _decode(node: Any, archive: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if "status" in node:
+        return Status[node["status"]]
+    if "array" in node:
+        array = archive[node["array"]]
+        array.setflags(write=False)
+        return array
+    if "csr" in node:
+        data, indices, indptr = (_decode(part, archive) for part in node["csr"])
+        wrong = csr_fault(data, indices, indptr, node["shape"])
+        if wrong:
+            raise _DamagedError(wrong)
+        return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
+    if "tuple" in node:
+        return tuple(_decode(item, archive) for item in node["tuple"])
+    if "dict" in node:
+        return {key: _decode(item, archive) for key, item in node["dict"].items()}
+    cls = _registry[node["type"]]
+    names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
+    values = {names[name]: _decode(item, archive) for name, item in node["fields"].items()}
+    for name, value in values.items():
+        # Where a file could not hold a thing, a note stands in for it, whatever its type.
+        if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
+            raise _DamagedError(f"{name} of {node['type']} has another type than it should have")
+    return cls(**values)
+
+
+def _stored_name(field: dataclasses.Field[Any]) -> str:
+    name: str = field.metadata.get("stored_as", field.name)
+    return name
+
+
+def _describe(value: Any) -> str:
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
+def _write_text(stream: BinaryIO, text: str) -> None:
+    stream.write(text.encode())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,370 @@
+"""What a policy costs, by simulation: every estimate carries its error.
+
+A cost over `horizon` steps leaves out a tail. On a tabular model the tail is computed, not guessed:
+discount^horizon times the expected value of the state reached then. On other models it is bounded
+if the model declares by how much the expected cost can grow in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError
+from bellweight.common.streams import stream_keys
+from bellweight.display import Column, Table, pair_text
+from bellweight.display.charts import Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, difference_chart, gap_chart
+from bellweight.evaluation.occupancy import default_horizon, policy_chain
+from bellweight.models import LinearModel, TabularModel
+from bellweight.policies.policy import Greedy, Model, Policy
+from bellweight.simulation.episodes import (
+    Finished,
+    Rollout,
+    episode_costs,
+    mean_and_half_width,
+    rollout_of,
+)
+
+_FIRST_EPISODES = 4_096
+_MOST_EPISODES = 100_000_000
+_TAIL_SAMPLE = 20_000
+_MOST_LONGER = 20  # corrections of the horizon; two are the rule
+
+
+@files.storable
+@dataclass(frozen=True)
+class Evaluation(Faces):
+    """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
+
+    `tail_bound` bounds the expected discounted cost after the horizon; it is None when none is
+    known, and `tail_reason` then says why.
+    """
+
+    mean: float
+    half_width: float
+    episodes: int
+    horizon: int
+    tail_bound: float | None
+    seed: int
+    tail_reason: str = ""
+
+    def table(self) -> Table:
+        """Return the estimate and its errors as a table of one row."""
+        return _table("Simulated cost", [self._row()], _COST_COLUMNS)
+
+    def pictures(self) -> Pictures:
+        """Return the estimate with its interval."""
+        found = Between("simulated", self.mean, self.half_width)
+        return {"cost": lambda: (gap_chart([found]),)}
+
+    def _row(self) -> dict[str, Any]:
+        interval = pair_text(self.mean, self.half_width)
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**numbers, "interval": interval}
+
+    def records(self) -> Table:
+        """Return the numbers of `table` without its texts."""
+        return _numbers(self.table())
+
+    def __str__(self) -> str:
+        tail = "tail unknown" if self.tail_bound is None else f"tail at most {self.tail_bound:.4g}"
+        tail += f": {self.tail_reason}" if self.tail_reason else ""
+        return (
+            f"{self.mean:,.4f} +- {self.half_width:,.4f} "
+            f"({self.episodes:,} episodes of {self.horizon} steps, seed {self.seed}; {tail})"
+        )
+
+
+@files.storable
+@dataclass(frozen=True)
+class Difference:
+    """A mean paired difference in cost with its 95 % half-width; negative is better."""
+
+    mean: float
+    half_width: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Return whether the interval excludes zero."""
+        return abs(self.mean) > self.half_width
+
+    def __str__(self) -> str:
+        return pair_text(self.mean, self.half_width, sign="+")
+
+
+@files.storable
+@dataclass(frozen=True)
+class Comparison(Faces, files.Saved, files.Checked):
+    """Evaluations on the same random numbers, and paired differences to the baseline."""
+
+    evaluations: Mapping[str, Evaluation]
+    differences: Mapping[str, Difference]
+    baseline: str
+
+    def stored_fault(self) -> str:
+        known = self.evaluations.keys() == self.differences.keys()
+        return "" if known and self.baseline in self.evaluations else "policies are missing"
+
+    def table(self) -> Table:
+        """Return one row for each policy: its cost, and its difference to the baseline."""
+        rows = [
+            {
+                "policy": name,
+                **found._row(),
+                "difference": self.differences[name].mean,
+                "difference_half_width": self.differences[name].half_width,
+                "paired": None if name == self.baseline else self.differences[name],
+            }
+            for name, found in self.evaluations.items()
+        ]
+        columns = (
+            Column("policy", "policy", right=False),
+            *(replace(c, show=None) if c.key in _COMMON else c for c in _COST_COLUMNS),
+            Column("difference", "", None),
+            Column("difference_half_width", "", None),
+            Column("paired", f"minus {self.baseline}"),
+        )
+        one = next(iter(self.evaluations.values()))
+        title = (
+            f"Policies on the same random numbers: {one.episodes:,} episodes of {one.horizon} "
+            f"steps, seed {one.seed}"
+        )
+        return _table(title, rows, columns)
+
+    def records(self) -> Table:
+        """Return the numbers of `table` without its texts."""
+        return _numbers(self.table())
+
+    def pictures(self) -> Pictures:
+        """Return the costs, and the paired differences to the baseline."""
+        return {"cost": self._costs, "difference": self._paired}
+
+    def _costs(self) -> tuple[Picture, ...]:
+        found = [Between(name, e.mean, e.half_width) for name, e in self.evaluations.items()]
+        return (gap_chart(found),)
+
+    def _paired(self) -> tuple[Picture, ...]:
+        gaps = {n: (d.mean, d.half_width) for n, d in self.differences.items()}
+        del gaps[self.baseline]
+        title = f"Cost minus that of {self.baseline}, on the same random numbers"
+        if not gaps:
+            return ()
+        return (difference_chart("difference", title, self.baseline, gaps, "paired difference"),)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.evaluations)
+        lines = [f"{'policy':{width}}  {'cost':>24}  {'minus ' + self.baseline:>24}"]
+        for name, found in self.evaluations.items():
+            gap = self.differences[name]
+            cost = pair_text(found.mean, found.half_width)
+            paired = "" if name == self.baseline else str(gap)
+            lines.append(f"{name:{width}}  {cost:>24}  {paired:>24}".rstrip())
+        return "\n".join(lines)
+
+
+_COST_COLUMNS = (
+    Column("mean", "", None),
+    Column("half_width", "", None),
+    Column("interval", "cost, 95 % interval"),
+    Column("tail_bound", "tail at most", lambda value: f"{value:,.4g}"),
+    Column("tail_reason", "", None),
+    Column("episodes", "episodes", lambda value: f"{value:,}"),
+    Column("horizon", "steps", lambda value: f"{value:,}"),
+    Column("seed", "seed"),
+)
+
+
+_COMMON = ("episodes", "horizon", "seed")  # the same for all policies of a comparison
+_TEXTS = ("interval", "paired")
+
+
+def _numbers(told: Table) -> Table:
+    return replace(told, columns=tuple(c for c in told.columns if c.key not in _TEXTS))
+
+
+def _table(title: str, rows: Sequence[dict[str, Any]], columns: tuple[Column, ...]) -> Table:
+    reasons = dict.fromkeys(f"Tail: {row['tail_reason']}." for row in rows if row["tail_reason"])
+    return Table(title, columns, tuple(rows), tuple(reasons))
+
+
+def evaluate(
+    model: Model,
+    policy: Policy,
+    episodes: int | None = None,
+    *,
+    half_width: float | None = None,
+    horizon: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    resume: Finished | None = None,
+) -> Evaluation:
+    """Return the simulated discounted cost of a policy from the model's initial distribution.
+
+    Give either `episodes` or the `half_width` to reach. The default horizon is the first at which
+    discount^horizon falls below 0.001 and, with `half_width`, the tail below it. `resume` takes
+    the `finished` blocks of a `WorkerError`.
+    """
+    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    rollout = rollout_of(model, policy)
+    if half_width is None:
+        n = checks.count(10_000 if episodes is None else episodes, "episodes", least=2)
+        costs = episode_costs(rollout, 0, n, steps, seed, jobs, resume)
+    elif episodes is not None:
+        raise ArgumentError("give episodes or half_width, not both")
+    else:
+        target = checks.positive(half_width, "half_width")
+        steps = _long_enough(model, policy, target, steps, chosen=horizon is not None)
+        costs = _until(rollout, target, steps, seed, jobs, resume)
+    return _evaluation(costs, steps, seed, tail_of(model, policy, steps))
+
+
+def compare(
+    model: Model,
+    policies: Mapping[str, Policy],
+    episodes: int = 10_000,
+    *,
+    baseline: str | None = None,
+    horizon: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Comparison:
+    """Evaluate policies on the same random numbers; `baseline` is the first by default."""
+    if not isinstance(policies, Mapping) or not policies:
+        raise ArgumentError(
+            f"policies is {policies!r}, expected at least one name with its policy: pass "
+            '{"name": policy}'
+        )
+    reference = next(iter(policies)) if baseline is None else baseline
+    if reference not in policies:
+        raise ArgumentError(f"baseline is {reference!r}, expected one of {list(policies)}")
+    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    n = checks.count(episodes, "episodes", least=2)
+    costs = {
+        name: episode_costs(rollout_of(model, policy), 0, n, steps, seed, jobs)
+        for name, policy in policies.items()
+    }
+    return Comparison(
+        evaluations={
+            name: _evaluation(costs[name], steps, seed, tail_of(model, policy, steps))
+            for name, policy in policies.items()
+        },
+        differences={
+            name: Difference(*mean_and_half_width(costs[name] - costs[reference]))
+            for name in policies
+        },
+        baseline=reference,
+    )
+
+
+def compare_ties(
+    model: LinearModel,
+    policy: Greedy,
+    episodes: int = 1_000,
+    *,
+    rules: int = 3,
+    horizon: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Comparison:
+    """Evaluate a greedy policy of a linear model under several ways to break its ties.
+
+    The ways: the model's own preference and its opposite, as little and as much action as possible,
+    and random preferences. All are optimal for the value function; a wide range of costs says that
+    the value function does not decide the policy.
+    """
+    if not isinstance(model, LinearModel) or not isinstance(policy, Greedy):
+        raise ArgumentError("compare_ties takes a LinearModel and a Greedy policy, as in a result")
+    m = model.n_action_variables
+    rng = np.random.default_rng(seed)
+    own = np.zeros(m) if model.preference is None else model.preference
+    ways = {"model's own": own, "its opposite": -own, "least action": np.ones(m),
+            "most action": -np.ones(m)}  # fmt: skip
+    ways |= {
+        f"random {k + 1}": rng.standard_normal(m) for k in range(checks.count(rules, "rules", 0))
+    }
+    policies = {name: replace(policy, preference=way, model=model) for name, way in ways.items()}
+    return compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
+
+
+def _until(
+    rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
+    finished: Finished | None,
+) -> FloatArray:  # fmt: skip
+    """Simulate until the half-width is at most the target, adding what seems to be missing."""
+    costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs, finished)
+    while (width := mean_and_half_width(costs)[1]) > target:
+        wanted = int(1.05 * len(costs) * (width / target) ** 2) + 1
+        if wanted > _MOST_EPISODES:
+            raise ArgumentError(
+                f"half_width {target:g} needs about {wanted:.2g} episodes, more than "
+                f"{_MOST_EPISODES:.0e}: ask for a wider interval"
+            )
+        more = episode_costs(rollout, len(costs), wanted, horizon, seed, jobs, finished)
+        costs = np.concatenate([costs, more])
+    return costs
+
+
+def _long_enough(model: Model, policy: Policy, target: float, steps: int, *, chosen: bool) -> int:
+    """Return a horizon whose tail is within the target; refuse a shorter one the user chose."""
+    for _ in range(_MOST_LONGER):
+        tail = tail_of(model, policy, steps)[0]
+        if tail is None or tail <= target:
+            return steps
+        longer = steps + int(np.ceil(np.log(target / tail) / np.log(model.discount)))
+        if chosen:
+            raise ArgumentError(
+                f"horizon {steps} leaves out up to {tail:.4g}, more than half_width {target:g}: "
+                f"use a horizon of about {longer}, or leave it out"
+            )
+        steps = longer
+    return steps
+
+
+def _evaluation(
+    costs: FloatArray, horizon: int, seed: int, tail: tuple[float | None, str]
+) -> Evaluation:
+    mean, width = mean_and_half_width(costs)
+    return Evaluation(mean, width, len(costs), horizon, tail[0], seed, tail[1])
+
+
+def tail_of(model: Model, policy: Policy, horizon: int) -> tuple[float | None, str]:
+    """Return a bound on the cost after the horizon, or None and the reason."""
+    if isinstance(model, TabularModel):
+        return _tabular_tail(model, policy, horizon), ""
+    if isinstance(model, LinearModel):
+        if model.cost_bound is None:
+            return None, "the model declares no cost_bound"
+        return _growing_tail(model.discount, *model.cost_bound, horizon), ""
+    if model.cost_growth is None:
+        return None, "the model declares no cost_growth"
+    states = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
+    mask = model.admissible_mask(states)
+    number, action = np.nonzero(mask)
+    cost = np.full(mask.shape, -np.inf)
+    cost[mask] = np.abs(model.expand(states[number], action)[0])
+    mean, width = mean_and_half_width(cost.max(axis=1))
+    reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
+    tail = _growing_tail(model.discount, mean + 2.0 * width, model.cost_growth, horizon)
+    return tail, reason
+
+
+def _growing_tail(discount: float, level: float, growth: float, horizon: int) -> float:
+    """Return the discounted sum from the horizon on of costs of at most level + growth t."""
+    left = 1.0 - discount
+    return discount**horizon * ((level + growth * horizon) / left + growth * discount / left**2)
+
+
+def _tabular_tail(model: TabularModel, policy: Policy, horizon: int) -> float:
+    """Return the cost after the horizon: |discount^horizon E[value of the state reached]|."""
+    chain, cost = policy_chain(model, policy)
+    values: Any = chain.values(cost)
+    for _ in range(horizon):
+        values = model.discount * (chain.transition @ values)
+    return abs(float(model.initial @ values))

@@ -1,0 +1,79 @@
+"""Exact answers for tabular models: optimal values, values of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError, SolverError, Status
+from bellweight.evaluation.chain import Chain
+from bellweight.evaluation.occupancy import policy_chain
+from bellweight.models import TabularModel
+from bellweight.policies.policy import Policy, Table, tie_margin
+
+_MAX_IMPROVEMENTS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Optimal:
+    """Optimal values (S,), an optimal policy, the sup norm of the Bellman residual, iterations."""
+
+    values: FloatArray
+    policy: Table
+    residual: float
+    iterations: int
+
+
+def optimal(model: TabularModel) -> Optimal:
+    """Return the optimal values and policy, by policy iteration with sparse solves.
+
+    An action is replaced only by one that is better beyond rounding, so the iteration ends.
+    """
+    if not isinstance(model, TabularModel):
+        raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
+    pairs = _first_cheapest(model, model.cost)
+    seen: set[bytes] = set()  # a policy that comes back differs from the last one by rounding only
+    for iteration in range(1, _MAX_IMPROVEMENTS + 1):
+        chain = Chain(model.transition[pairs], model.discount)
+        values = chain.values(model.cost[pairs])
+        quality = model.cost + model.discount * (model.transition @ values)
+        following = _first_cheapest(model, quality)
+        best = quality[following]
+        # Against the same values, so that an error of the values does not pass for a gain.
+        improved = best + tie_margin(model, values)[following] < quality[pairs]
+        known = pairs.tobytes()
+        if not improved.any() or known in seen:
+            residual = float(np.abs(best - values).max())
+            policy = Table(model.pair_action[pairs], model=model)
+            return Optimal(values, policy, residual, iteration)
+        seen.add(known)
+        pairs = np.where(improved, following, pairs)
+    raise SolverError(Status.FAILED, f"policy iteration took over {_MAX_IMPROVEMENTS} improvements")
+
+
+def policy_value(model: TabularModel, policy: Policy, horizon: int | None = None) -> FloatArray:
+    """Return a policy's discounted cost (S,) from each state, for all time or `horizon` steps."""
+    chain, cost = policy_chain(model, policy)
+    if horizon is None:
+        return chain.values(cost)
+    values = np.zeros(model.n_states)
+    for _ in range(checks.count(horizon, "horizon")):
+        values = cost + model.discount * (chain.transition @ values)
+    return values
+
+
+def residuals(model: TabularModel, values: FloatArray) -> FloatArray:
+    """Return the Bellman residuals (N,) of values: negative where a row is violated."""
+    following = model.discount * (model.transition @ values)
+    return np.asarray(model.cost + following - values[model.pair_state])
+
+
+def _first_cheapest(model: TabularModel, cost: FloatArray) -> IntArray:
+    """Return the pair of least cost in each state, the first of several."""
+    least = np.minimum.reduceat(cost, model.pair_start[:-1])
+    cheapest = np.flatnonzero(cost == least[model.pair_state])
+    place = np.searchsorted(model.pair_state[cheapest], np.arange(model.n_states))
+    return np.asarray(cheapest[place], dtype=np.int64)

@@ -1,0 +1,457 @@
+"""A portfolio of methods, raced: the policy that wins, and a cost free of selection bias.
+
+Candidates are solved on shared rows; every distinct policy they lead to takes part, PIA's iterates
+and phases included. Policies are raced on common random numbers (`racing.py`), and
+the winner is judged once more on fresh ones. On event models constraint states are then re-drawn
+from the winner's occupancy (`resampling.py`), the methods that use it are run on them, and whoever
+was left races against what they find.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bellweight.backends.backend import Bench, Iterate
+from bellweight.common import checks
+from bellweight.common.status import ArgumentError, BellweightError
+from bellweight.common.streams import derived_seed
+from bellweight.evaluation.evaluate import Evaluation, evaluate
+from bellweight.evaluation.race import FIRST_LOOK, Race, Standing, race
+from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.plans.race_result import League
+from bellweight.plans.resampling import redrawn, sampled_rows
+from bellweight.policies.policy import Greedy, Policy, Uniform
+from bellweight.program.rows import BellmanRows, SampledRows
+from bellweight.program.solution import cost_unit
+from bellweight.results.result import Result
+from bellweight.solve import bench_of, run_part
+from bellweight.weights.loop import Method, Stop
+from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.plan import Order, Plan
+
+_STOP = Stop(max_iterations=20)
+_SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_regularisations`
+_FINAL = 0.2  # share of the budget that judges the winner
+_SOLVING = 0.6  # share of the time limit after which no candidate is begun
+_RACING = 0.85  # and after which the race ends
+_RACE, _FRESH, _STATES = 0, 1, 2  # purposes of random numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A method or plan to try, with a regularisation of its own."""
+
+    method: Method | Plan[Any]
+    regularisation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, Method | Plan):
+            raise ArgumentError(f"method is {self.method!r}, expected a method such as DIA()")
+        checks.at_least_zero(self.regularisation, "regularisation")
+
+
+@dataclass(frozen=True, eq=False)
+class Auto(Plan[League]):
+    """Try a portfolio and return the policy that wins, with the whole league.
+
+    `candidates` maps names to methods, plans, `Candidate`s, policies (baselines, or whatever one
+    has) or results; a list gets names by itself. By default: Fixed, Random, PIA with all its
+    iterates, and DIA towards two targets, each with several regularisations where the model allows
+    them; `regularisations` replaces those. `brought` are policies or results by name that take part
+    besides. A policy or result of the user's keeps its place unless another is better beyond doubt.
+    `budget` counts the episodes of all races and of the judgement, a fifth of it; on tabular models
+    costs are exact and it is not used. `rounds` are those of re-drawn constraint states on event
+    models. `max_seconds` ends the search early. `watch` is told what is being done.
+    """
+
+    candidates: Any = None
+    brought: Mapping[str, Policy | Result] | None = None
+    budget: int = 200_000
+    confidence: float = 0.95
+    rounds: int = 1
+    regularisations: Sequence[float] | None = None
+    max_seconds: float | None = None
+    watch: Callable[[str], object] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        named(self.candidates)
+        _brought(self.brought)
+        checks.count(self.budget, "budget")
+        checks.positive(self.confidence, "confidence", below=1.0)
+        checks.count(self.rounds, "rounds", least=0)
+        if self.regularisations is not None:
+            given = checks.float_array(
+                self.regularisations, "regularisations", (-1,), ArgumentError
+            )
+            for delta in given:
+                checks.at_least_zero(float(delta), "regularisations")
+            object.__setattr__(self, "regularisations", tuple(given.tolist()))
+        if self.max_seconds is not None:
+            checks.positive(self.max_seconds, "max_seconds")
+        if self.watch is not None and not callable(self.watch):
+            raise ArgumentError(f"watch is {self.watch!r}, expected a function of a text")
+
+    def run(self, order: Order) -> League:
+        """Carry out the plan."""
+        return _Season(self, order).run()
+
+
+def named(candidates: Any) -> dict[str, Any] | None:
+    """Return candidates by name, checked; None stands for the default portfolio."""
+    if candidates is None:
+        return None
+    if not isinstance(candidates, Mapping | Sequence) or isinstance(candidates, str):
+        raise ArgumentError(
+            f"candidates is {candidates!r}, expected a list, or names with their methods or "
+            'policies: {"DIA": DIA(), "mine": my_policy}'
+        )
+    if not candidates:
+        raise ArgumentError(
+            "candidates is empty, expected at least one: leave it out for the default portfolio"
+        )
+    found: dict[str, Any] = {}
+    if isinstance(candidates, Mapping):
+        found = {str(name): thing for name, thing in candidates.items()}
+    else:
+        for thing in candidates:
+            kind = _described(thing)
+            number = sum(name.split(" #")[0] == kind for name in found)
+            found[kind if number == 0 else f"{kind} #{number + 1}"] = thing
+    for name, thing in found.items():
+        if not isinstance(thing, Method | Plan | Candidate | Policy | Result):
+            raise ArgumentError(
+                f"candidate {name!r} is {thing!r}, expected a method, plan, Candidate, policy or "
+                "result"
+            )
+        if isinstance(thing.method if isinstance(thing, Candidate) else thing, Auto):
+            raise ArgumentError(f"candidate {name!r} is an Auto itself: list its candidates")
+    return found
+
+
+def _brought(policies: Any) -> dict[str, Policy | Result]:
+    """Return what the user brings, checked."""
+    if policies is None:
+        return {}
+    if not isinstance(policies, Mapping):
+        raise ArgumentError(f"brought is {policies!r}, expected names with their policies")
+    for name, thing in policies.items():
+        if not isinstance(thing, Policy | Result):
+            raise ArgumentError(f"brought {name!r} is {thing!r}, expected a policy or a result")
+    return {str(name): thing for name, thing in policies.items()}
+
+
+def default_regularisations(bench: Bench) -> tuple[float, ...]:
+    """Return regularisations that suit the rows, from hardly any to plenty.
+
+    A dual spread evenly over n states has 1 / ((1 - discount) n) in each; delta times that is the
+    violation it allows, which is to be a small share of a typical cost.
+    """
+    rows = bench.rows
+    if not isinstance(rows, BellmanRows):
+        return ()
+    n_states = len(rows.pair_start) - 1
+    scale = cost_unit(rows.pair_cost) * (1.0 - rows.discount) * n_states
+    return tuple(float(f"{share * scale:.2g}") for share in _SHARES)
+
+
+def portfolio(deltas: Sequence[float]) -> dict[str, Candidate]:
+    """Return the default candidates; only PIA, which takes longest, is not regularised."""
+    methods: dict[str, Method] = {
+        "Fixed": Fixed("initial"),
+        "Random": FromPolicy(Uniform()),
+        "DIA (Random)": DIA(target=Uniform()),
+        "DIA (Fixed)": DIA(target=Fixed("initial")),
+    }
+    return {**_regularised(methods, (0.0, *deltas)), "PIA": Candidate(PIA())}
+
+
+def followers(leader: Policy, deltas: Sequence[float]) -> dict[str, Candidate]:
+    """Return the methods that make use of a good policy's occupancy."""
+    methods: dict[str, Method] = {
+        "Fixed": Fixed("initial"),
+        "From the leader": FromPolicy(leader),
+        "DIA (the leader)": DIA(target=leader),
+    }
+    return _regularised(methods, (0.0, *deltas))
+
+
+def _regularised(methods: Mapping[str, Method], deltas: Sequence[float]) -> dict[str, Candidate]:
+    return {
+        name if delta == 0.0 else f"{name}, delta {delta:g}": Candidate(method, delta)
+        for delta in deltas
+        for name, method in methods.items()
+    }
+
+
+class _Season:
+    """One run of the plan: candidates become policies, policies race, the winner is judged."""
+
+    def __init__(self, auto: Auto, order: Order) -> None:
+        self.auto, self.order = auto, order
+        self._began = time.perf_counter()
+        self._policies: dict[str, Policy] = {}
+        self._results: dict[str, Result] = {}
+        self._failed: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._races: list[Race] = []
+        self._ready: set[str] = set()
+        self._seconds_per_episode = 0.0
+        self._bench: Bench | None = None
+
+    def run(self) -> League:
+        auto = self.auto
+        chosen: Mapping[str, Any] | None = named(auto.candidates)
+        if chosen is None or any(not _is_ready(thing) for thing in chosen.values()):
+            self._bench = self._bench_on(self.order)  # says what is wrong with the arguments
+        if chosen is None:
+            chosen = portfolio(self._deltas())
+        brought = _brought(auto.brought)
+        twice = sorted(set(brought) & set(chosen))
+        if twice:
+            raise ArgumentError(f"{twice[0]!r} is a candidate and brought: use another name")
+        candidates = {**brought, **chosen}
+        self._ready = {name for name, thing in candidates.items() if _is_ready(thing)}
+        self._check_budget(len(candidates))
+        try:
+            self._find(candidates)
+            self._race(0)
+            self._later_rounds()
+        except KeyboardInterrupt:
+            # What a race has decided is worth keeping.
+            if not self._races:
+                raise
+            self._notes.append("Interrupted: the winner is that of the last finished race.")
+        return self._league()
+
+    def _later_rounds(self) -> None:
+        """Draw constraint states from the leader's occupancy, solve there, and race who is left."""
+        order = self.order
+        if not isinstance(order.model, EventModel) or self._bench is None:
+            return
+        first = sampled_rows(order)
+        for number in range(1, self._rounds + 1):
+            room = self._race_budget // FIRST_LOOK - len(self._left())
+            if self._is_late(_SOLVING) or room < 1:
+                lacks = "time" if self._is_late(_SOLVING) else "budget"
+                self._notes.append(f"No {lacks} was left to re-draw constraint states.")
+                return
+            leader = self._policies[self._races[-1].winner]
+            dual = leader.dual if isinstance(leader, Greedy) else None
+            seed = derived_seed(order.seed, _STATES, number)
+            states, _, _ = redrawn(order.model, first, leader, dual, seed, order.jobs)
+            self._bench = self._bench_on(replace(order, rows=SampledRows(states)))
+            self._notes.append(
+                f"Round {number}: constraint states of {self._races[-1].winner} were added."
+            )
+            fresh = list(followers(leader, self._deltas()).items())
+            if len(fresh) > room:
+                self._notes.append(
+                    f"Round {number}: the budget has room for {room} of {len(fresh)} candidates."
+                )
+            self._policies = self._left()
+            self._find({f"{name}, round {number}": found for name, found in fresh[:room]})
+            self._race(number)
+
+    def _left(self) -> dict[str, Policy]:
+        """Return the policies that the last race did not drop."""
+        names = [s.name for s in self._races[-1].standings if not s.dropped]
+        return {name: self._policies[name] for name in names}
+
+    def _deltas(self) -> tuple[float, ...]:
+        if self.auto.regularisations is not None:
+            return tuple(delta for delta in self.auto.regularisations if delta > 0.0)
+        if isinstance(self.order.model, LinearModel):
+            return ()
+        if self.order.regularisation > 0.0:
+            return (self.order.regularisation,)
+        assert self._bench is not None
+        return default_regularisations(self._bench)
+
+    def _check_budget(self, n_candidates: int) -> None:
+        if isinstance(self.order.model, TabularModel):
+            return
+        least = FIRST_LOOK * n_candidates
+        if self._race_budget < least:
+            needed = int(np.ceil(least * (self.auto.budget / self._race_budget)))
+            many = "one candidate" if n_candidates == 1 else f"{n_candidates} candidates"
+            raise ArgumentError(
+                f"budget is {self.auto.budget:,} episodes, too few for {many}: expected at least "
+                f"{needed:,}, or fewer candidates or rounds"
+            )
+
+    @property
+    def _rounds(self) -> int:
+        """Rounds of re-drawn constraint states."""
+        return self.auto.rounds if isinstance(self.order.model, EventModel) else 0
+
+    @property
+    def _race_budget(self) -> int:
+        """Episodes of one race."""
+        return max(1, int((1.0 - _FINAL) * self.auto.budget) // (self._rounds + 1))
+
+    def _find(self, candidates: Mapping[str, Any]) -> None:
+        """Turn candidates into policies, those reported first."""
+        on_the_way: dict[str, Policy] = {}
+        for number, (name, thing) in enumerate(candidates.items(), start=1):
+            if self._is_late(_SOLVING) and self._policies and not _is_ready(thing):
+                self._failed[name] = "not tried, the time was up"
+                continue
+            self._say(f"candidate {number} of {len(candidates)}: {name}")
+            try:
+                on_the_way |= self._found(name, thing)
+            except (BellweightError, np.linalg.LinAlgError) as problem:
+                self._failed[name] = str(problem)
+        if not self._policies:
+            why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
+            raise ArgumentError(f"no candidate led to a policy: {why}")
+        room = max(0, self._race_budget // FIRST_LOOK - len(self._policies))
+        if not isinstance(self.order.model, TabularModel) and len(on_the_way) > room:
+            self._notes.append(
+                f"The budget has room for {room} of {len(on_the_way)} iterates on the way."
+            )
+            on_the_way = dict(list(on_the_way.items())[:room])
+        self._policies |= on_the_way
+
+    def _found(self, name: str, thing: Any) -> dict[str, Policy]:
+        """Add what a candidate reports; return the policies it met on the way."""
+        if isinstance(thing, Result):
+            if thing.model_digest != self.order.model.digest:
+                raise ArgumentError(f"it is the result of another model, {thing.model_name}")
+            self._policies[name] = thing.policy.on(self.order.model)
+            return {}
+        if isinstance(thing, Policy):
+            self._policies[name] = thing.on(self.order.model)
+            return {}
+        delta = self.order.regularisation
+        if isinstance(thing, Candidate):
+            thing, delta = thing.method, thing.regularisation
+        if isinstance(thing, Plan):
+            self._policies[name] = thing.run(
+                replace(self.order, regularisation=delta, progress=False, judge=False)
+            ).policy
+            return {}
+        assert self._bench is not None
+        iterates: list[Iterate] = []
+        bench = self._bench if delta == 0.0 else self._bench.regularised(delta)
+        quiet = replace(self.order, progress=self._watch())
+        result = run_part(bench, thing, quiet, stop=_STOP, visit=iterates.append)
+        self._policies[name] = result.policy
+        self._results[name] = result
+        # Iterates of other methods act on weights that their own policies do not come from.
+        return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
+
+    def _bench_on(self, order: Order) -> Bench:
+        """Return rows and a plain program; regularised ones share the rows."""
+        return bench_of(
+            order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs
+        )
+
+    def _race(self, number: int) -> None:
+        """Race the policies at hand; all races together keep the stated confidence."""
+        order, began = self.order, time.perf_counter()
+        deadline = None
+        if self.auto.max_seconds is not None:
+            deadline = self._began + _RACING * self.auto.max_seconds
+        found = race(
+            order.model, self._policies, self._race_budget,
+            confidence=1.0 - (1.0 - self.auto.confidence) / (self._rounds + 1),
+            horizon=self._horizon, seed=derived_seed(order.seed, _RACE, number), jobs=order.jobs,
+            deadline=deadline, tell=self._say,
+        )  # fmt: skip
+        if found.episodes:
+            self._seconds_per_episode = (time.perf_counter() - began) / found.episodes
+        self._races.append(found)
+
+    def _league(self) -> League:
+        model = self.order.model
+        won = self._winner()
+        policy = self._policies[won.name]
+        judged = self._judged(policy)
+        if isinstance(model, TabularModel) and model.sense == "max":
+            self._notes.append("Costs are minus rewards.")
+        return League(
+            winner=won.name,
+            policy=policy,
+            cost=won.mean if judged is None else judged.mean,
+            half_width=0.0 if judged is None else judged.half_width,
+            evaluation=judged,
+            races=tuple(self._races),
+            result=self._results.get(won.name),
+            failed=dict(self._failed),
+            notes=tuple(self._notes),
+            seconds=time.perf_counter() - self._began,
+            model_name=model.name,
+            model_digest=model.digest,
+        )
+
+    def _winner(self) -> Standing:
+        """Return who won: policies that the user had give way only to better ones beyond doubt."""
+        first, *others = self._races[-1].standings
+        own = [s for s in others if s.name in self._ready and not s.dropped]
+        if first.name in self._ready or not own:
+            return first
+        self._notes.append(
+            f"{first.name} was cheaper in the race, but not beyond doubt ({own[0].behind} for "
+            f"{own[0].name}, which keeps its place)."
+        )
+        return own[0]
+
+    def _judged(self, policy: Policy) -> Evaluation | None:
+        """Return the winner's cost on random numbers that had no part in choosing it."""
+        order = self.order
+        if isinstance(order.model, TabularModel):
+            return None
+        planned = episodes = max(2, int(_FINAL * self.auto.budget))
+        if self.auto.max_seconds is not None:
+            left = self._began + self.auto.max_seconds - time.perf_counter()
+            affordable = int(left / max(self._seconds_per_episode, 1e-9))
+            episodes = min(planned, max(FIRST_LOOK, affordable))
+        if episodes < planned:
+            self._notes.append(f"The time left was enough for {episodes:,} episodes of judgement.")
+        self._say(f"judging the winner: {episodes:,} fresh episodes")
+        return evaluate(
+            order.model, policy, episodes, horizon=self._horizon,
+            seed=derived_seed(order.seed, _FRESH), jobs=order.jobs,
+        )  # fmt: skip
+
+    @property
+    def _horizon(self) -> int | None:
+        return None if self.order.simulation is None else self.order.simulation.horizon
+
+    def _is_late(self, share: float) -> bool:
+        limit = self.auto.max_seconds
+        return limit is not None and time.perf_counter() - self._began > share * limit
+
+    def _watch(self) -> Any:
+        return self.order.progress if callable(self.order.progress) else False
+
+    def _say(self, text: str) -> None:
+        if self.order.progress is True:
+            print(text, flush=True)
+        if self.auto.watch is not None:
+            self.auto.watch(text)
+
+
+def _others(name: str, iterates: list[Iterate], result: Result) -> Iterator[tuple[str, Policy]]:
+    """Return the policies of the iterates that a method did not report."""
+    for number, iterate in enumerate(iterates):
+        if iterate.greedy is not result.policy:
+            yield f"{name}, iterate {number}", iterate.greedy
+
+
+def _is_ready(thing: Any) -> bool:
+    """Return whether a candidate is a policy already, so that nothing has to be solved."""
+    return isinstance(thing, Policy | Result)
+
+
+def _described(thing: Any) -> str:
+    """Return a name for a candidate that has none."""
+    if not isinstance(thing, Candidate):
+        return type(thing).__name__
+    delta = f", delta {thing.regularisation:g}" if thing.regularisation else ""
+    return f"{type(thing.method).__name__}{delta}"

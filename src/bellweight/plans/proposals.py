@@ -1,0 +1,225 @@
+"""Functions that the dual asks for: where the program sees nothing, and what would help there.
+
+Let J' be the approximate values, s(x) the Bellman residual of the greedy action, c the weights and
+m(x) the dual's mass in x. Where m(x) > 0 the residual is zero (complementary slackness), so that
+
+    c' s = sum of c(x) s(x) over the states with m(x) = 0
+
+(cor. greedy_certificate): these states alone contribute to the weighted residual, and functions are
+proposed at those that contribute most. A function f of the basis is balanced by the dual:
+
+    flow' f = 0,   flow = c - m + discount P' dual,
+
+and for any other f this is the rate at which the objective grows with its coefficient, its reduced
+cost. What counts is only what is new in f, its part outside the span of the basis: proposals are
+ranked by
+
+    |flow' f| / ||f outside the span||_size,   size = c + m + discount P' dual >= |flow|,
+
+a norm in which no function can be worth more than sqrt(flow' (flow / size)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.basis import Basis, Function, Hinge, Indicator, Spot, extended
+from bellweight.common import tolerances
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.evaluation.exact import residuals
+from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.models import TabularModel
+from bellweight.program import conditioning
+from bellweight.program.rows import TabularRows
+from bellweight.results.result import Result
+
+_MOST_STATES = 300  # at which functions are proposed
+_MOST_PROPOSALS = 3_000
+_ALL_SUMS = 4  # coordinates up to which hinges of every sum are proposed; of pairs beyond
+_MOST_ENTRIES = 1 << 27  # of all proposals where the dual is out of balance
+_BLOCK_ENTRIES = 1 << 22
+_SAME_PRICE = 1e-9  # prices closer than this, relative to them, are the same
+_NEW = 1e-7  # share of a function that must lie outside the span of the basis
+
+
+@dataclass(frozen=True, eq=False)
+class Blind:
+    """What the program of a result leaves open, state by state.
+
+    `residual` (S,) is that of the greedy action where the dual has no mass, and zero elsewhere;
+    `contribution` (S,) the same times the weights; `flow` (S,) what the dual does not balance, and
+    `size` (S,) the size of the terms that it is made of.
+    """
+
+    residual: FloatArray
+    contribution: FloatArray
+    flow: FloatArray
+    size: FloatArray
+
+    @property
+    def left(self) -> float:
+        """The weighted residual c' s of the corollary."""
+        return float(self.contribution.sum())
+
+
+def blind(model: TabularModel, result: Result) -> Blind:
+    """Return what the program of a result leaves open."""
+    assert result.dual is not None
+    assert result.weights is not None
+    values = TabularRows(model, result.basis).values(result.coef)
+    first = model.pair_start[:-1]
+    mass = np.add.reduceat(result.dual, first)
+    slack = np.maximum(np.minimum.reduceat(residuals(model, values), first), 0.0)
+    residual = np.where(mass > 0.0, 0.0, slack)
+    following = model.discount * (model.transition.T @ result.dual)
+    return Blind(
+        residual=residual,
+        contribution=result.weights * residual,
+        flow=result.weights - mass + following,
+        size=result.weights + mass + following,
+    )
+
+
+def proposed_states(model: TabularModel, result: Result, found: Blind) -> IntArray:
+    """Return the states that contribute most to the weighted residual, the largest share first.
+
+    Weights that see nothing of what is left, such as those on a single state, are replaced by the
+    occupancy of the greedy policy, whose residual is the loss that can be proven.
+    """
+    contribution = found.contribution
+    scale = (1.0 - model.discount) * abs(result.cost or 0.0)
+    if contribution.sum() <= tolerances.OPTIMALITY * scale:
+        occupancy = exact_occupancy(model, result.policy).weights
+        assert occupancy is not None
+        contribution = occupancy * found.residual
+        if contribution.sum() <= tolerances.OPTIMALITY * scale:
+            return np.zeros(0, dtype=np.int64)
+    order = np.argsort(-contribution, kind="stable")[:_MOST_STATES]
+    return np.asarray(order[contribution[order] > 0.0], dtype=np.int64)
+
+
+def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
+    """Return spots of states, and hinges of sums of coordinates with their kinks in them.
+
+    Hinges may also bend in the states `touching`, where the dual has mass: there the approximate
+    values touch what limits them, as a chord touches at its ends.
+    """
+    dimension = states.shape[1]
+    sizes = range(1, dimension + 1) if dimension <= _ALL_SUMS else (1, 2, dimension)
+    sums = list(chain.from_iterable(combinations(range(dimension), size) for size in sizes))
+    found: dict[Function, None] = {}  # a set that keeps its order
+    for state in states.tolist():
+        found.update(dict.fromkeys(_hinges(state, sums)))
+        found[Spot(tuple(state))] = None
+        if len(found) >= _MOST_PROPOSALS:
+            break
+    for state in touching.tolist():
+        found.update(dict.fromkeys(_hinges(state, sums)))
+    return tuple(found)
+
+
+def _hinges(state: list[float], sums: list[tuple[int, ...]]) -> list[Function]:
+    return [Hinge(own, sum(state[i] for i in own)) for own in sums]
+
+
+class Choice:
+    """Chooses among proposals by the dual's own price of them."""
+
+    def __init__(
+        self, model: TabularModel, basis: Basis, added: Sequence[Function], found: Blind
+    ) -> None:
+        self._model = model
+        self._basis = basis
+        self._added = tuple(added)
+        # Elsewhere nothing is out of balance, so no function has a price for what it is there.
+        where = np.flatnonzero(found.size > 0.0)
+        self._points = model.states[where]
+        self._flow = found.flow[where]
+        self._size = found.size[where]
+
+    def best(self, candidates: Sequence[Function], n: int) -> tuple[Function, ...]:
+        """Return up to n functions, each of the highest price given those before it."""
+        if self._is_complete:
+            return ()
+        candidates = candidates[: max(1, _MOST_ENTRIES // max(1, len(self._points)))]
+        chosen: list[Function] = []
+        open_ = np.array([function not in self._added for function in candidates], dtype=np.bool_)
+        span = self._span
+        while len(chosen) < n:
+            price = self._prices(candidates, open_, span)
+            highest = price.max(initial=0.0)
+            if highest <= 0.0:
+                break
+            # Functions that are new in the same way tie: the first is taken, whatever the rounding.
+            k = int(np.argmax(price >= (1.0 - _SAME_PRICE) * highest))
+            open_[k] = False
+            if self._is_new(candidates[k], chosen):
+                chosen.append(candidates[k])
+                direction = _outside(self._weighted([candidates[k]]), span)
+                span = np.column_stack([span, direction / np.linalg.norm(direction)])
+        return tuple(chosen)
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether the basis has one function for each state, so that nothing can be new."""
+        basis = self._basis
+        return isinstance(basis, Indicator) and len(np.unique(basis.groups)) == len(basis.groups)
+
+    @cached_property
+    def _span(self) -> FloatArray:
+        """Orthonormal directions (n, rank) of the basis where the dual is out of balance."""
+        basis = extended(self._basis, self._added, self._points.shape[1])
+        features = basis(self._points)
+        dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
+        weighted = dense * np.sqrt(self._size)[:, None]
+        length = np.linalg.norm(weighted, axis=0)
+        left, singular, _ = np.linalg.svd(weighted[:, length > 0.0] / length[length > 0.0], False)
+        return np.asarray(left[:, singular > tolerances.DEPENDENT * singular[0]])
+
+    def _weighted(self, functions: Sequence[Function]) -> FloatArray:
+        return self._features(functions) * np.sqrt(self._size)[:, None]
+
+    def _features(self, functions: Sequence[Function]) -> FloatArray:
+        return np.column_stack([function(self._points) for function in functions])
+
+    def _prices(
+        self, candidates: Sequence[Function], open_: BoolArray, span: FloatArray
+    ) -> FloatArray:
+        """Return the price of every candidate per unit of what is new in it, else zero."""
+        price = np.zeros(len(candidates))
+        for block in self._blocks(np.flatnonzero(open_)):
+            features = self._features([candidates[k] for k in block])
+            imbalance = np.abs(self._flow @ features)
+            # The dual's own error is no imbalance.
+            real = imbalance > tolerances.DUAL * (self._size @ np.abs(features))
+            weighted = features * np.sqrt(self._size)[:, None]
+            new = np.linalg.norm(_outside(weighted, span), axis=0)
+            real &= new > _NEW * np.linalg.norm(weighted, axis=0)
+            price[block[real]] = imbalance[real] / new[real]
+        return price
+
+    def _blocks(self, places: IntArray) -> Iterator[IntArray]:
+        size = max(1, _BLOCK_ENTRIES // max(1, len(self._points)))
+        for start in range(0, len(places), size):
+            yield places[start : start + size]
+
+    def _is_new(self, function: Function, chosen: list[Function]) -> bool:
+        """Return whether the solver, too, would tell the function from those before it."""
+        functions = [*self._added, *chosen, function]
+        basis = extended(self._basis, functions, self._points.shape[1])
+        rows = TabularRows(self._model, basis)
+        kept = conditioning.independent_columns(rows.triangle(None))
+        return rows.n_basis - 1 in kept
+
+
+def _outside(columns: FloatArray, span: FloatArray) -> FloatArray:
+    """Return the parts of columns outside the span of orthonormal directions."""
+    for _ in range(2):
+        columns = columns - span @ (span.T @ columns)
+    return columns

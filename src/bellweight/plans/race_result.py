@@ -1,0 +1,174 @@
+"""The league: what a portfolio of candidates led to, who won, and what the winner costs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from bellweight.common import files
+from bellweight.common.status import FileError
+from bellweight.display import Column, Table, number_text, pair_text, to_text
+from bellweight.display.charts import Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import difference_chart
+from bellweight.evaluation.evaluate import Evaluation
+from bellweight.evaluation.race import Race, Standing
+from bellweight.policies.policy import Model, Policy
+from bellweight.results.result import Result
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class League(Faces, files.Saved, files.Checked):
+    """The policy that won, its cost without selection bias, and how all candidates did.
+
+    `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
+    choice, or exact (`evaluation` None) on tabular models. A policy that the user had wins unless
+    another is better beyond doubt. `races` holds one race for each round of constraint states, the
+    last one decides. `result` is the solve behind the winner, None where a policy was brought, a
+    plan or an iterate on the way won. `failed` tells why candidates have no policy, `notes` what
+    else was left out.
+    """
+
+    winner: str
+    policy: Policy
+    cost: float
+    half_width: float
+    evaluation: Evaluation | None
+    races: tuple[Race, ...]
+    result: Result | None
+    failed: Mapping[str, str]
+    notes: tuple[str, ...]
+    seconds: float
+    model_name: str
+    model_digest: str
+
+    def stored_fault(self) -> str:
+        held = len(self.races) > 0 and all(race.standings for race in self.races)
+        return "" if held else "a race has no standings"
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """Every policy with its last standing: those of the deciding race first."""
+        known: dict[str, Standing] = {}
+        for race in reversed(self.races):
+            for standing in race.standings:
+                known.setdefault(standing.name, standing)
+        return tuple(known.values())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
+        """Read a league written by `save`; with `model`, check that it is its own: it can act."""
+        found = super().load(path)
+        if model is None:
+            return found
+        if model.digest != found.model_digest:
+            raise FileError(
+                f"{path} belongs to another model ({found.model_name}): load it with the model its "
+                "policies raced on"
+            )
+        result = found.result
+        if result is not None:
+            result = replace(result, policy=result.policy.on(model))
+        return replace(found, policy=found.policy.on(model), result=result)
+
+    def table(self) -> Table:
+        """Return one row for each policy: what it cost in its last race, and how it ended."""
+        rows = tuple(
+            self._row(standing, number, race)
+            for number, race in reversed(list(enumerate(self.races)))
+            for standing in race.standings
+            if self._last_race(standing.name) == number
+        )
+        return Table(f"League of policies for {self.model_name}", _COLUMNS, rows, self._remarks())
+
+    def pictures(self) -> Pictures:
+        """Return how far behind the winner the policies of the deciding race are."""
+        return {"league": self._chart}
+
+    def short_table(self) -> Table:
+        """Return the head of the table."""
+        told = self.table()
+        more = len(told.rows) - _SHOWN
+        if more <= 0:
+            return told
+        rest = f"Policies further down, in the whole table: {more}."
+        return replace(told, rows=told.rows[:_SHOWN], notes=(*told.notes, rest))
+
+    def __str__(self) -> str:
+        return to_text(self.short_table()).rstrip()
+
+    def _last_race(self, name: str) -> int:
+        return max(n for n, race in enumerate(self.races) if name in _names(race))
+
+    def _row(self, standing: Standing, number: int, race: Race) -> dict[str, Any]:
+        won = number == len(self.races) - 1 and standing.name == self.winner
+        leads = standing.name == race.winner
+        exact = standing.episodes == 0
+        ended = "dropped" if standing.dropped else "not told apart"
+        pair = standing.mean, standing.half_width
+        behind = standing.behind
+        return {
+            "policy": standing.name,
+            "race": number + 1,
+            "mean": standing.mean,
+            "half_width": standing.half_width,
+            "cost": number_text(standing.mean) if exact else pair_text(*pair),
+            "difference": behind.mean,
+            "difference_half_width": behind.half_width,
+            "behind": "" if leads else f"{behind.mean:+.6g}" if exact else str(behind),
+            "episodes": standing.episodes,
+            "ended": "won" if won else "behind" if exact else ended,
+            "alike": ", ".join(standing.alike),
+        }
+
+    def _remarks(self) -> tuple[str, ...]:
+        deciding = self.races[-1]
+        if self.evaluation is None:
+            judged = f"{self.winner} costs {number_text(self.cost)}, exactly."
+        else:
+            judged = f"{self.winner} costs {self.evaluation} on fresh random numbers."
+        sure = (
+            f"The race of {deciding.episodes:,} episodes drops the best policy with a chance of "
+            f"about {100.0 * (1.0 - deciding.confidence):.2g} % at most; its own costs favour the "
+            "winner."
+        )
+        n_alike = sum(len(standing.alike) for standing in self.standings)
+        alike = [f"Policies that act like others, counted once: {n_alike}."] if n_alike else []
+        failed = [f"{name} has no policy: {why}" for name, why in self.failed.items()]
+        return (
+            f"Winner: {judged}",
+            *((sure,) if self.evaluation is not None else ()),
+            *alike,
+            *failed,
+            *self.notes,
+        )
+
+    def _chart(self) -> tuple[Picture, ...]:
+        race = self.races[-1]
+        gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in race.standings}
+        title = f"Cost minus that of {race.winner}, in the deciding race"
+        return (difference_chart("league", title, race.winner, gaps, "behind the cheapest"),)
+
+
+def _names(race: Race) -> set[str]:
+    return {standing.name for standing in race.standings}
+
+
+_SHOWN = 12  # rows of the printed table
+
+_COLUMNS = (
+    Column("policy", "policy", right=False),
+    Column("race", "race"),
+    Column("mean", "", None),
+    Column("half_width", "", None),
+    Column("cost", "cost in the race"),
+    Column("difference", "", None),
+    Column("difference_half_width", "", None),
+    Column("behind", "behind its race's winner"),
+    Column("episodes", "episodes", "{:,}".format),
+    Column("ended", "ended", right=False),
+    Column("alike", "", None),
+)

@@ -1,0 +1,180 @@
+"""The pointwise maximum of several value functions, one for each way to choose the weights.
+
+Every feasible value function lies below the optimal one, so does the largest of them,
+
+    V(x) = max_j Phi(x) r_j,
+
+and it is feasible itself: V_j <= T V_j <= T V for every j. The policy is the greedy one of V.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellweight.backends.backend import Bench, Cost
+from bellweight.common import files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError
+from bellweight.display import Column, Table, number_text, to_text
+from bellweight.display.charts import Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, gap_chart
+from bellweight.models import LinearModel
+from bellweight.policies.policy import Greedy
+from bellweight.program.repair import repaired
+from bellweight.program.rows import TabularRows
+from bellweight.results.result import Result
+from bellweight.solve import bench_of, run_part
+from bellweight.weights.loop import Method
+from bellweight.weights.plan import Order, Plan
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Maximum(Faces):
+    """The largest of several value functions, its greedy policy, and the members it is made of.
+
+    `coef` (J, K) has a row for each member. `lower_bound` is the value of the initial distribution
+    under the largest function, each member repaired so that every row is proven to hold, so
+    it is at least that of every member. `cost` is the greedy policy's, and `member_costs` are those
+    of the members' policies: exact on tabular models, where `half_width` is None; on event models,
+    which have no bound, simulated on the same random numbers.
+    """
+
+    members: tuple[Result, ...]
+    member_costs: tuple[Cost, ...]
+    coef: FloatArray
+    policy: Greedy
+    lower_bound: float | None
+    cost: float
+    half_width: float | None
+    seconds: float
+
+    def values(self, states: FloatArray) -> FloatArray:
+        """Return the largest value (n,) of each state (n, d)."""
+        features = self.policy.basis(states)
+        return np.asarray(np.max([features @ row for row in self.coef], axis=0))
+
+    def table(self) -> Table:
+        """Return one row for each member, and one for the maximum."""
+        rows = [
+            {
+                "name": _name(j, member),
+                "lower_bound": member.lower_bound,
+                "cost": cost.mean,
+                "half_width": cost.half_width,
+                "status": member.status.name,
+            }
+            for j, (member, cost) in enumerate(zip(self.members, self.member_costs, strict=True))
+        ]
+        whole = {"name": "maximum", "lower_bound": self.lower_bound, "cost": self.cost}
+        known = self.members[0].lower_bound is not None
+        hidden = "half_width" if known else "lower_bound"
+        return Table(
+            title=f"Pointwise maximum on {self.members[0].model_name}",
+            columns=tuple(column for column in _COLUMNS if column.key != hidden),
+            rows=(*rows, {**whole, "half_width": self.half_width}),
+        )
+
+    def pictures(self) -> Pictures:
+        """Return the pictures by name."""
+        return {"gap": self._gap}
+
+    def _gap(self) -> tuple[Picture, ...]:
+        return (
+            gap_chart(
+                [
+                    Between(row["name"], row["cost"], row["half_width"], row["lower_bound"])
+                    for row in self.table().rows
+                ]
+            ),
+        )
+
+    def __str__(self) -> str:
+        return to_text(self.table()).rstrip()
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PointwiseMaximum(Plan[Maximum]):
+    """Solve once for each method, on the same rows, and take the largest value in every state."""
+
+    methods: Sequence[Method]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.methods, Sequence) or len(self.methods) == 0:
+            raise ArgumentError(
+                f"methods is {self.methods!r}, expected a list such as [DIA(), Fixed('uniform')]"
+            )
+        for j, method in enumerate(self.methods):
+            if not isinstance(method, Method):
+                raise ArgumentError(
+                    f"methods[{j}] is {method!r}, expected a method such as DIA() or Fixed()"
+                )
+        object.__setattr__(self, "methods", tuple(self.methods))
+
+    def run(self, order: Order) -> Maximum:
+        """Solve for every method; return the maximum with its members."""
+        began = time.perf_counter()
+        bench = _bench(order)
+        members = tuple(run_part(bench, method, order) for method in self.methods)
+        coef = np.array([member.coef for member in members])
+        coef.setflags(write=False)
+        policy = _greedy(bench, coef)
+        cost = bench.cost(policy)
+        return Maximum(
+            members=members,
+            member_costs=tuple(bench.cost(member.policy) for member in members),
+            coef=coef,
+            policy=policy,
+            lower_bound=_lower_bound(bench, members),
+            cost=cost.mean,
+            half_width=cost.half_width,
+            seconds=time.perf_counter() - began,
+        )
+
+
+def _bench(order: Order) -> Bench:
+    if isinstance(order.model, LinearModel):
+        raise ArgumentError(
+            "PointwiseMaximum got a linear model, expected a tabular or an event model: the greedy "
+            "action of a maximum is no integer program there; to_tabular() lists small models"
+        )
+    return bench_of(
+        order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs,
+        order.regularisation,
+    )  # fmt: skip
+
+
+def _greedy(bench: Bench, coef: FloatArray) -> Greedy:
+    # The members' duals belong to other programs, so ties go to the lowest action.
+    rows: Any = bench.rows
+    if isinstance(rows, TabularRows):
+        return Greedy.from_values(rows, coef)
+    return Greedy(basis=rows.basis, coef=coef, model=bench.model)
+
+
+def _lower_bound(bench: Bench, members: tuple[Result, ...]) -> float | None:
+    rows = bench.rows
+    if not isinstance(rows, TabularRows):
+        return None
+    feasible = [repaired(rows, member.coef, member.moments).coef for member in members]
+    values = [rows.values(coef) for coef in feasible]
+    return float(rows.model.initial @ np.max(values, axis=0))
+
+
+def _name(number: int, member: Result) -> str:
+    return f"{number + 1} {member.method_name}"
+
+
+_COLUMNS = (
+    Column("name", "value function", right=False),
+    Column("lower_bound", "lower bound", number_text),
+    Column("cost", "cost", number_text),
+    Column("half_width", "±", number_text),
+    Column("status", "status", right=False),
+)

@@ -1,0 +1,238 @@
+"""Self-guided programs: random features, batch after batch, each no lower than the last.
+
+Pakiman, Nadarajah, Soheili and Lin ("Self-guided approximate linear programs"): cosines with
+random frequencies are added to the basis batch by batch, and every program after the first has
+guiding rows V_new(x) >= V_old(x) at every state x. The bases are nested, so V_old is feasible for
+the new program; values rise at every state, and lower bounds never fall, whatever the weights.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.backends.backend import TabularBench
+from bellweight.basis import Basis, Fourier
+from bellweight.basis.composed import stacked_on
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError
+from bellweight.display import Column, Table, number_text, to_text
+from bellweight.display.faces import Faces, Pictures
+from bellweight.display.gaps import Between, gap_chart
+from bellweight.models import TabularModel
+from bellweight.plans.relatives.guided_rows import GuidedRows
+from bellweight.policies.policy import Greedy
+from bellweight.program.repair import repaired
+from bellweight.program.rows import TabularRows
+from bellweight.results.result import Result
+from bellweight.solve import bench_of, run_part
+from bellweight.weights.loop import Method
+from bellweight.weights.methods import Fixed
+from bellweight.weights.plan import Order, Plan
+
+_STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of the others
+
+
+@dataclass(frozen=True, eq=False)
+class Guided(Faces):
+    """What a self-guided run found: one result for each number of functions, in order.
+
+    The first is that of the basis as given. `lower_bound` is the highest bound, that of the last;
+    `result` is the one whose greedy policy costs least, of several the one with the highest bound,
+    and `policy` and `cost` are its own.
+    """
+
+    results: tuple[Result, ...]
+    seconds: float
+
+    @property
+    def result(self) -> Result:
+        """The result whose policy costs least."""
+        return min(self.results, key=lambda result: (_cost(result), -_bound(result)))
+
+    @property
+    def policy(self) -> Greedy:
+        """The policy that costs least."""
+        return self.result.policy
+
+    @property
+    def cost(self) -> float:
+        """The exact cost of the policy, from the initial distribution."""
+        return _cost(self.result)
+
+    @property
+    def lower_bound(self) -> float:
+        """The highest lower bound on every policy's cost."""
+        return max(_bound(result) for result in self.results)
+
+    def table(self) -> Table:
+        """Return one row for each number of functions."""
+        rows = [
+            {
+                "functions": len(result.names),
+                "lower_bound": result.lower_bound,
+                "cost": result.cost,
+                "status": result.status.name,
+            }
+            for result in self.results
+        ]
+        low, high = number_text(self.lower_bound), number_text(self.cost)
+        return Table(
+            title=f"Self-guided on {self.results[0].model_name}",
+            columns=_COLUMNS,
+            rows=tuple(rows),
+            notes=(f"The optimal cost lies between {low} and {high}.",),
+        )
+
+    def pictures(self) -> Pictures:
+        """Return the pictures by name."""
+        bars = [
+            Between(f"{len(result.names)} functions", _cost(result), low=_bound(result))
+            for result in self.results
+        ]
+        return {"gap": lambda: (gap_chart(bars),)}
+
+    def __str__(self) -> str:
+        return to_text(self.table()).rstrip()
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SelfGuided(Plan[Guided]):
+    """Add random features until they do not help, each program guided by the one before.
+
+    Every batch adds `features` cosines with random frequencies, those of a Gaussian kernel whose
+    width is `bandwidth` (one number, one per coordinate, or by default each coordinate's standard
+    deviation), drawn by `seed`. At most `batches` are added to the basis given to `solve`. The run
+    ends earlier when a batch neither raises the bound nor lowers the cost by more than `tol`,
+    relative to the cost, or when bound and cost are that close. `weights` chooses the weights of
+    every program. For tabular models, on which bounds and costs are exact.
+    """
+
+    features: int
+    batches: int
+    bandwidth: Any = None
+    seed: int = 0
+    weights: Method = field(default_factory=Fixed)
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        checks.count(self.features, "features")
+        checks.count(self.batches, "batches")
+        checks.count(self.seed, "seed", least=0)
+        checks.positive(self.tol, "tol")
+        if not isinstance(self.weights, Method):
+            raise ArgumentError(
+                f"weights is {self.weights!r}, expected a method such as Fixed() or DIA()"
+            )
+        Fourier(self.features, seed=0, scale=self.bandwidth)  # says what is wrong with a bandwidth
+
+    def run(self, order: Order) -> Guided:
+        """Solve for growing bases; return a result for each."""
+        began = time.perf_counter()
+        model = _checked(order)
+        results = [run_part(_plain(order), self.weights, order, owner=self)]
+        seeds = np.random.default_rng(self.seed).integers(2**31, size=self.batches)
+        waves: list[Fourier] = []
+        for seed in seeds:
+            if self._is_done(results):
+                break
+            batch = Fourier(self.features, seed=int(seed), scale=self.bandwidth).on(model.states)
+            telling = _telling(model, results[-1].basis, batch)
+            if telling is None:
+                break
+            waves.append(telling)
+            basis = stacked_on(order.basis, _together(waves), model.states.shape[1])
+            rows = GuidedRows(model, basis, _feasible_values(model, results[-1]))
+            results.append(run_part(TabularBench(rows), self.weights, order, owner=self))
+        return Guided(tuple(results), time.perf_counter() - began)
+
+    def _is_done(self, results: list[Result]) -> bool:
+        """Return whether nothing is left to gain, or the last batch gained nothing."""
+        *earlier, last = results
+        least = min(_cost(result) for result in results)
+        edge = self.tol * abs(least)
+        if not earlier or least - _bound(last) <= edge:
+            return least - _bound(last) <= edge
+        saved = min(_cost(result) for result in earlier) - _cost(last)
+        return max(_bound(last) - _bound(earlier[-1]), saved) <= edge
+
+
+def _checked(order: Order) -> TabularModel:
+    if not isinstance(order.model, TabularModel):
+        raise ArgumentError(
+            f"SelfGuided got {type(order.model).__name__}, expected a TabularModel: it needs the "
+            "value of every state, and compiled loops know polynomials only; use to_tabular()"
+        )
+    if order.regularisation != 0.0:
+        raise ArgumentError(
+            f"regularisation is {order.regularisation!r}, expected 0: guiding rows must hold, and "
+            "a regularised program violates rows"
+        )
+    return order.model
+
+
+def _plain(order: Order) -> TabularBench:
+    bench = bench_of(order.model, order.basis, order.rows)
+    assert isinstance(bench, TabularBench)
+    return bench
+
+
+def _telling(model: TabularModel, basis: Basis, batch: Fourier) -> Fourier | None:
+    """Return the waves of a batch that tell something new; None: none does.
+
+    A function that hardly stands out from the span of others adds rounding errors, not values.
+    """
+    found: Any = basis(model.states)
+    known = np.asarray(found.toarray() if sparse.issparse(found) else found)
+    length = np.linalg.norm(known, axis=0)
+    span, _ = np.linalg.qr(known[:, length > 0.0] / length[length > 0.0])
+    chosen = []
+    for k, column in enumerate(batch(model.states)[:, 1:].T):
+        rest = column - span @ (span.T @ column)
+        size = float(np.linalg.norm(rest))
+        if size > _STANDS_OUT * np.linalg.norm(column):
+            span = np.column_stack([span, rest / size])
+            chosen.append(k)
+    if not chosen:
+        return None
+    assert batch.frequencies is not None
+    assert batch.phases is not None
+    frequencies, phases = batch.frequencies[chosen], batch.phases[chosen]
+    return replace(batch, n=len(chosen), frequencies=frequencies, phases=phases)
+
+
+def _together(waves: list[Fourier]) -> Fourier:
+    """Return fitted waves as one basis, so that their functions are numbered through."""
+    frequencies = np.vstack([wave.frequencies for wave in waves if wave.frequencies is not None])
+    phases = np.concatenate([wave.phases for wave in waves if wave.phases is not None])
+    return replace(waves[0], n=len(phases), frequencies=frequencies, phases=phases)
+
+
+def _feasible_values(model: TabularModel, result: Result) -> FloatArray:
+    """Return the values (S,) of a result, repaired so that every row holds."""
+    rows = TabularRows(model, result.basis)
+    return rows.values(repaired(rows, result.coef, result.moments).coef)
+
+
+def _cost(result: Result) -> float:
+    assert result.cost is not None
+    return result.cost
+
+
+def _bound(result: Result) -> float:
+    assert result.lower_bound is not None
+    return result.lower_bound
+
+
+_COLUMNS = (
+    Column("functions", "functions"),
+    Column("lower_bound", "lower bound", number_text),
+    Column("cost", "cost", number_text),
+    Column("status", "status", right=False),
+)

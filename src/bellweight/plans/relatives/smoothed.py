@@ -1,0 +1,100 @@
+"""The smoothed approximate linear program, with weights that a method chooses."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bellweight.backends.backend import Bench, Point
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError
+from bellweight.models import LinearModel
+from bellweight.plans.relatives.smoothed_program import SmoothedProgram
+from bellweight.program.rows import BellmanRows, TabularRows
+from bellweight.results.result import Result
+from bellweight.solve import bench_of, judged, result_of, watch_of
+from bellweight.weights.loop import Method, Stop, select_weights
+from bellweight.weights.methods import DIA, Fixed
+from bellweight.weights.plan import Order, Plan
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SmoothedALP(Plan[Result]):
+    """The smoothed program of Desai, Farias and Moallemi (2012), with weights from a method.
+
+        max moments' coef   s.t.   (row of (x, a)) coef <= cost + s(x),   s >= 0,
+                                   sum_x weights(x) s(x) <= budget.
+
+    The method runs first, on the plain program; its last weights are those of the objective and
+    those of the budget. The larger the budget (in units of cost per step), the more violation is
+    bought where visits are rare; the lower bound of the result is that of repaired coefficients.
+    With a budget of zero the program is the plain one. With any other, a state without weight has
+    no price, so its rows are left out.
+
+    Where states cannot be enumerated the sample stands for the weights: every state of
+    `SampledRows` has the same share of the budget, so sample from the occupancy that you mean.
+    """
+
+    budget: float
+    weights: Method = field(default_factory=DIA)
+
+    def __post_init__(self) -> None:
+        checks.at_least_zero(self.budget, "budget")
+        if not isinstance(self.weights, Method):
+            raise ArgumentError(
+                f"weights is {self.weights!r}, expected a method such as DIA() or Fixed(array)"
+            )
+
+    def run(self, order: Order) -> Result:
+        """Choose weights, then solve the smoothed program for them; return a `Result`."""
+        began = time.perf_counter()
+        bench = _bench(order)
+        stop, watch = order.stop or Stop(), watch_of(order.progress)
+        chosen = select_weights(bench, self.weights, stop, watch=watch)
+        point = chosen.iterate.point
+        if self.budget > 0.0:
+            assert isinstance(bench.rows, BellmanRows)
+            bench = bench.using(SmoothedProgram(bench.rows, self.budget, _shares(bench, point)))
+        outcome = select_weights(
+            bench, Fixed(), stop, point=point, history=chosen.history, watch=watch
+        )
+        if not chosen.status.is_success:
+            outcome = replace(outcome, status=chosen.status)
+        seconds = time.perf_counter() - began
+        result = result_of(bench, self, outcome, stop, order.seed, seconds)
+        if not order.judge:
+            return result
+        return judged(bench, replace(outcome, target=chosen.target), result)
+
+
+def _bench(order: Order) -> Bench:
+    if isinstance(order.model, LinearModel):
+        raise ArgumentError(
+            "SmoothedALP got a linear model, expected a tabular or an event model: it needs rows "
+            "that can be listed; to_tabular() lists them where they are few"
+        )
+    if order.regularisation != 0.0:
+        raise ArgumentError(
+            f"regularisation is {order.regularisation!r}, expected 0: SmoothedALP has its budget "
+            "for violations"
+        )
+    return bench_of(order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs)
+
+
+def _shares(bench: Bench, point: Point) -> FloatArray:
+    """Return each listed state's share of the budget: its weight, or the same for all."""
+    rows: Any = bench.rows
+    if not isinstance(rows, TabularRows):
+        n = len(rows.pair_start) - 1
+        return np.full(n, 1.0 / n)
+    if point.weights is None:
+        raise ArgumentError(
+            "the method gives moments only, expected weights on a tabular model: use "
+            "Fixed(weights), or DIA()"
+        )
+    return point.weights

@@ -1,0 +1,245 @@
+"""Constraint states re-drawn from where a good policy goes, round after round.
+
+The sample of constraint states moves the cost more than the weights do. A state that no good policy
+visits tells little; one that it visits often is worth a row. Each round therefore adds to the first
+sample, without which the value function is free where the policy never goes, as many states drawn
+from the occupancy of the best policy so far, and keeps those where the last dual has mass: their
+rows held the value function down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bellweight.common import checks, files
+from bellweight.common.checks import IntArray
+from bellweight.common.status import ArgumentError, Status
+from bellweight.common.streams import derived_seed
+from bellweight.display import Column, Table, pair_text, to_text
+from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.faces import Faces, Pictures
+from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
+from bellweight.models import EventModel
+from bellweight.policies.policy import Policy, Support
+from bellweight.program.rows import SampledRows
+from bellweight.simulation.episodes import sample_states
+from bellweight.solve import Result, solve
+from bellweight.weights.loop import Method
+from bellweight.weights.methods import Fixed
+from bellweight.weights.plan import Order, Plan
+
+_SAMPLING, _JUDGING, _FRESH = 0, 1, 2  # purposes of random numbers
+_MOST_USEFUL = 0.25  # states kept for their dual mass, as a share of the first sample
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round: its result, where its states came from, and what its policy costs.
+
+    `useful` and `fresh` count the states kept for their dual mass and drawn from a policy. `change`
+    is the paired difference to the round before, None in the first.
+    """
+
+    result: Result
+    useful: int
+    fresh: int
+    mean: float
+    half_width: float
+    change: Difference | None
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Resampling(Faces, files.Saved):
+    """The rounds, on common random numbers, and the best of them judged on fresh ones.
+
+    `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
+    had no part in choosing it. A loaded one's policies need their model to act, `policy.on(model)`.
+    """
+
+    rounds: tuple[Round, ...]
+    best: int
+    evaluation: Evaluation
+
+    @property
+    def result(self) -> Result:
+        """The result of the best round."""
+        return self.rounds[self.best].result
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the best round."""
+        return self.result.policy
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last round changed the cost by no more than its interval."""
+        change = self.rounds[-1].change
+        return change is not None and not change.is_clear
+
+    def table(self) -> Table:
+        """Return one row for each round."""
+        rows = tuple(
+            {
+                "round": place,
+                "useful": found.useful,
+                "fresh": found.fresh,
+                "mean": found.mean,
+                "half_width": found.half_width,
+                "cost": pair_text(found.mean, found.half_width),
+                "change": "" if found.change is None else str(found.change),
+            }
+            for place, found in enumerate(self.rounds)
+        )
+        settled = "settled" if self.settled else "not settled: more rounds may help"
+        notes = (
+            f"Best: round {self.best}, {self.evaluation} on fresh random numbers.",
+            f"The cost has {settled}.",
+        )
+        return Table("Constraint states re-drawn", _COLUMNS, rows, notes)
+
+    def pictures(self) -> Pictures:
+        """Return how the cost settles."""
+        return {"rounds": self._settling}
+
+    def _settling(self) -> tuple[Picture, ...]:
+        means = np.array([found.mean for found in self.rounds])
+        widths = np.array([found.half_width for found in self.rounds])
+        line = Line(
+            "cost, with 95 % interval", np.arange(len(means)) * 1.0, means, "points", widths
+        )
+        alt = " ".join(f"Round {k}: {mean:,.2f}." for k, mean in enumerate(means))
+        title = "Cost of each round's policy, on the same random numbers"
+        return (Chart("rounds", title, "round", "expected discounted cost", (line,), alt),)
+
+    def __str__(self) -> str:
+        return to_text(self.table()).rstrip()
+
+
+_COLUMNS = (
+    Column("round", "round"),
+    Column("useful", "states kept", "{:,}".format),
+    Column("fresh", "fresh", "{:,}".format),
+    Column("mean", "", None),
+    Column("half_width", "", None),
+    Column("cost", "cost, 95 % interval"),
+    Column("change", "minus round before"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled(Plan[Resampling]):
+    """Solve, draw constraint states from the occupancy of the best policy so far, solve again.
+
+    The first round has the caller's rows only. Costs of rounds come from `episodes` each, on the
+    same random numbers; the best round's is found again on fresh ones. Ctrl-C ends the rounds and
+    keeps those that are finished. For event models; `stop` holds for each round.
+    """
+
+    method: Method = field(default_factory=Fixed)
+    rounds: int = 3
+    episodes: int = 10_000
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, Method):
+            raise ArgumentError(f"method is {self.method!r}, expected a method such as Fixed()")
+        checks.count(self.rounds, "rounds")
+        checks.count(self.episodes, "episodes", least=2)
+
+    def run(self, order: Order) -> Resampling:
+        """Carry out the rounds."""
+        first = sampled_rows(order)
+        rounds: list[Round] = []
+        states, useful, fresh = first, 0, len(first)
+        for number in range(self.rounds + 1):
+            if rounds:
+                leader = rounds[_best(rounds)].result
+                seed = derived_seed(order.seed, _SAMPLING, number)
+                states, useful, fresh = redrawn(
+                    order.model, first, leader.policy, leader.support, seed, order.jobs
+                )
+            found = _solved(order, self.method, states)
+            if found.status is Status.INTERRUPTED:
+                if not rounds:
+                    raise KeyboardInterrupt
+                break
+            rounds.append(self._judged(order, rounds, found, useful, fresh))
+            if order.progress is True:
+                print(f"round {number}: cost {rounds[-1].mean:,.2f}", flush=True)
+        best = _best(rounds)
+        policy = rounds[best].result.policy
+        evaluation = evaluate(
+            order.model, policy, self.episodes, horizon=_horizon(order),
+            seed=derived_seed(order.seed, _FRESH), jobs=order.jobs,
+        )  # fmt: skip
+        return Resampling(tuple(rounds), best, evaluation)
+
+    def _judged(
+        self, order: Order, rounds: list[Round], found: Result, useful: int, fresh: int
+    ) -> Round:
+        """Return a round with its cost, and its paired difference to the one before."""
+        policies = {"now": found.policy}
+        if rounds:
+            policies["before"] = rounds[-1].result.policy
+        told = compare(
+            order.model, policies, self.episodes, baseline=list(policies)[-1],
+            horizon=_horizon(order), seed=derived_seed(order.seed, _JUDGING), jobs=order.jobs,
+        )  # fmt: skip
+        cost = told.evaluations["now"]
+        change = told.differences["now"] if rounds else None
+        return Round(found, useful, fresh, cost.mean, cost.half_width, change)
+
+
+def sampled_rows(order: Order) -> IntArray:
+    """Return the constraint states that an order gives, or say that re-drawing needs them."""
+    if not isinstance(order.model, EventModel) or not isinstance(order.rows, SampledRows):
+        raise ArgumentError(
+            "constraint states are re-drawn for event models: pass an EventModel and "
+            "rows=SampledRows(sample_states(model, 5000)); other models use all their rows"
+        )
+    return order.model.check_states(order.rows.states, "states")
+
+
+def redrawn(
+    model: Any,
+    states: IntArray,
+    policy: Policy,
+    dual: Support | None,
+    seed: int,
+    jobs: int | None = None,
+) -> tuple[IntArray, int, int]:
+    """Return states (n, d): those given, as many from the policy's occupancy, those of the dual.
+
+    With them, how many were kept for their dual mass, the heaviest first, and how many are fresh.
+    """
+    useful = np.zeros((0, model.dimension), dtype=np.int64)
+    if dual is not None and np.ndim(dual.states) == 2:
+        distinct, masses = dual.by_state(model)
+        heaviest = np.argsort(-masses.sum(axis=1), kind="stable")
+        useful = distinct[heaviest[: int(_MOST_USEFUL * len(states))]]
+    fresh = sample_states(model, len(states), policy, seed=seed, jobs=jobs)
+    stacked = np.concatenate([states, useful, fresh])
+    places = np.sort(np.unique(stacked, axis=0, return_index=True)[1])
+    n_known = len(states) + len(useful)
+    kept = int(((places >= len(states)) & (places < n_known)).sum())
+    return stacked[places], kept, int((places >= n_known).sum())
+
+
+def _solved(order: Order, method: Method, states: IntArray) -> Result:
+    return solve(
+        order.model, order.basis, method, rows=SampledRows(states), simulation=order.simulation,
+        stop=order.stop, regularisation=order.regularisation, seed=order.seed, jobs=order.jobs,
+        judge=False,
+    )  # fmt: skip
+
+
+def _best(rounds: list[Round]) -> int:
+    return int(np.argmin([found.mean for found in rounds]))
+
+
+def _horizon(order: Order) -> int | None:
+    return None if order.simulation is None else order.simulation.horizon

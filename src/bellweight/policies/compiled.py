@@ -1,0 +1,144 @@
+"""Policies in the form that the compiled loops of an event model take them.
+
+The layouts are those described in the parts of `models/event_kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellweight.basis import Basis
+from bellweight.basis.compiled import value_function
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import PolicyError
+from bellweight.models import EventModel
+from bellweight.models.compile import Source
+
+SAME_MASS = 1e-9
+"""Dual masses closer than this, relative to the larger one, are the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A policy for compiled loops: plain data, plus the text of the model it belongs to."""
+
+    source: Source
+    kind: int
+    value: tuple[Any, ...]
+    ties: tuple[Any, ...]
+    dual: tuple[Any, ...]
+    parameters: FloatArray
+
+    @property
+    def knows_dual(self) -> bool:
+        """Whether the policy looks up states with dual mass, and visits to them are counted."""
+        return len(self.dual[1]) > 0
+
+    def draws_in(self, state: IntArray) -> bool:
+        """Return whether the dual makes the policy's action in a state a random one."""
+        slots, states, numbers, reach = self.dual
+        if not self.knows_dual:
+            return False
+        loops = self.source.load()
+        if reach[0] > 0.0:
+            scratch = np.zeros(numbers.shape[1])
+            return bool(loops.lent_mass(state, states, numbers, reach[0], scratch) > 0.0)
+        row = loops.find(state, slots, states)
+        return row >= 0 and bool(((numbers[row] > 0.0) & (numbers[row] < 1.0)).any())
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the tuple that the loops unpack."""
+        return self.kind, self.value, self.ties, self.dual, self.parameters
+
+
+def uniform_program(model: EventModel) -> Program:
+    """Every admissible action with the same probability."""
+    empty = state_table(model, np.zeros((0, model.dimension), dtype=np.int64), np.zeros((0, 1)))
+    kind, dual = model.kernels.UNIFORM, (*empty, np.zeros(3))
+    return Program(model.source, kind, _no_value(model), empty, dual, np.zeros(1))
+
+
+def rule_program(model: EventModel, rule: Callable[..., int], parameters: FloatArray) -> Program:
+    """A decision rule that the user wrote."""
+    source = model.rule_source(rule)
+    base = uniform_program(model)
+    return replace(base, source=source, kind=model.kernels.RULE, parameters=parameters)
+
+
+def greedy_program(
+    model: EventModel, basis: Basis, coef: FloatArray, ties: tuple[Any, ...] | None = None
+) -> Program:
+    """The greedy policy of a polynomial (K,), or of the largest of several (J, K)."""
+    value = value_function(basis.words(model.dimension), coef, model)
+    base = uniform_program(model)
+    return replace(base, kind=model.kernels.GREEDY, value=value, ties=ties or base.ties)
+
+
+def known_program(
+    searched: Program, model: EventModel, states: IntArray, duals: FloatArray
+) -> Program:
+    """A greedy policy that looks up its action in `states` (m, d), that of most dual (m, A)."""
+    top = duals >= duals.max(axis=1, keepdims=True) * (1.0 - SAME_MASS)
+    sums = (np.arange(model.n_actions) >= np.argmax(top, axis=1)[:, None]).astype(np.float64)
+    numbers = np.column_stack([sums, np.ones(len(states))])
+    return replace(searched, dual=(*state_table(model, states, numbers), np.zeros(3)))
+
+
+def softmax_program(
+    target: Program,
+    model: EventModel,
+    states: IntArray,
+    duals: FloatArray,
+    temperature: float,
+    smoothing_mass: float,
+    extend: float | None = None,
+) -> Program:
+    """A target policy, replaced by the dual's softmax with its share in states with dual mass.
+
+    `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
+    With `extend`, states share their dual with those within this radius.
+    """
+    if len(target.dual[1]):
+        raise PolicyError(
+            "the target of a DualSoftmax is a DualSoftmax itself, which the compiled loops cannot "
+            "nest: use its target, or a Greedy policy"
+        )
+    if extend is not None:
+        reach = np.array([extend, temperature, smoothing_mass])
+        return replace(target, dual=(*state_table(model, states, duals), reach))
+    exponents = np.where(
+        model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
+    )
+    weight = np.exp(exponents / temperature)
+    sums = np.cumsum(weight / weight.sum(axis=1, keepdims=True), axis=1)
+    # Rounding must not let a draw fall off the end: the last positive action closes the sums.
+    last = model.n_actions - 1 - np.argmax(weight[:, ::-1] > 0.0, axis=1)
+    sums[np.arange(model.n_actions)[None, :] >= last[:, None]] = 1.0
+    mass = duals.sum(axis=1)
+    numbers = np.column_stack([sums, mass / (mass + smoothing_mass)])
+    return replace(target, dual=(*state_table(model, states, numbers), np.zeros(3)))
+
+
+def dual_table(states: IntArray, actions: IntArray, values: FloatArray, n_actions: int) -> Any:
+    """Return distinct states (m, d) and their duals (m, A) from a dual given pair by pair."""
+    distinct, place = np.unique(states, axis=0, return_inverse=True)
+    duals = np.zeros((len(distinct), n_actions))
+    np.add.at(duals, (place.ravel(), actions), values)
+    return np.ascontiguousarray(distinct), duals
+
+
+def state_table(model: EventModel, states: IntArray, numbers: FloatArray) -> tuple[Any, ...]:
+    """Return a hash table from states to rows of numbers."""
+    size = 1 << max(1, int(np.ceil(np.log2(4 * len(states) + 1))))
+    slots = np.full(size, -1, dtype=np.int64)
+    if len(states):
+        model.kernels.fill_slots(slots, states)
+    return slots, states, numbers
+
+
+def _no_value(model: EventModel) -> tuple[Any, ...]:
+    return value_function([()], np.zeros(1), model)

@@ -1,0 +1,91 @@
+"""States as users give them to policies: one, or several, and never one for the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellweight.common.checks import IntArray
+from bellweight.common.status import PolicyError
+
+
+def one_state(state: Any, dimension: int) -> Any:
+    """Return one state vector as an array (1, d); its entries are the model's to check."""
+    raw = _array(state, "state")
+    if raw.ndim == 0 and dimension == 1:
+        return raw.reshape(1, 1)
+    if raw.shape == (1, dimension):
+        return raw
+    several = raw.ndim == 2 and (raw.shape[1] == dimension or dimension == 1)
+    if several or (raw.ndim == 1 and dimension == 1 and len(raw) != 1):
+        raise _several(len(raw))
+    if raw.shape != (dimension,):
+        raise PolicyError(
+            f"state has shape {raw.shape}, expected one state vector of shape ({dimension},)"
+        )
+    return raw[None, :]
+
+
+def several_states(states: Any, dimension: int) -> Any:
+    """Return state vectors as an array (n, d); numbers (n,) are states where d is one."""
+    raw = _array(states, "states")
+    if raw.ndim == 1 and (dimension == 1 or len(raw) == 0):
+        raw = raw.reshape(-1, dimension)
+    if raw.ndim != 2 or raw.shape[1] != dimension:
+        raise PolicyError(
+            f"states has shape {raw.shape}, expected (n, {dimension}), one state in each row: use "
+            "policy.action(state) for a single one"
+        )
+    return raw
+
+
+def one_index(state: Any) -> Any:
+    """Return what is given as the index of a state, unless it holds several."""
+    if isinstance(state, list | tuple) or (isinstance(state, np.ndarray) and state.ndim > 0):
+        raise _several(len(state))
+    return state[()] if isinstance(state, np.ndarray) else state
+
+
+def one_index_of(state: Any, n_states: int) -> int:
+    """Return the index of one of n states, or say why it is not one."""
+    index = one_index(state)
+    if isinstance(index, bool) or not isinstance(index, int | np.integer):
+        raise PolicyError(f"state is {index!r}, expected an index from 0 to {n_states - 1}")
+    if not 0 <= index < n_states:
+        raise PolicyError(f"state {index} does not exist: expected 0 to {n_states - 1}")
+    return int(index)
+
+
+def looked_up(table: Any, states: Any) -> IntArray:
+    """Return the entries (n,) of a table for indices of states (n,)."""
+    indices = several_indices(states)
+    for outside in indices[(indices < 0) | (indices >= len(table))]:
+        one_index_of(outside, len(table))
+    return np.array(table[indices], dtype=np.int64)
+
+
+def several_indices(states: Any) -> IntArray:
+    """Return indices of states as an array (n,)."""
+    raw = _array(states, "states")
+    if raw.shape == (0,):
+        return np.zeros(0, dtype=np.int64)
+    if raw.ndim != 1 or raw.dtype.kind not in "iu":
+        raise PolicyError(
+            f"states has shape {raw.shape} and type {raw.dtype}, expected indices of states, whole "
+            "numbers of shape (n,): use policy.action(state) for a single one"
+        )
+    return raw.astype(np.int64)
+
+
+def _array(given: Any, name: str) -> Any:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as problem:
+        raise PolicyError(f"{name} is {given!r:.80}, expected numbers: {problem}") from None
+
+
+def _several(count: int) -> PolicyError:
+    return PolicyError(
+        f"policy.action takes one state, got a list of {count}: use policy.actions(states)"
+    )

@@ -1,0 +1,263 @@
+"""The regularised program with twice the digits: an active-set method, its last road.
+
+    min cost' dual + delta/2 ||dual||^2   s.t.   rows' dual = moments, dual >= 0
+
+begins at the optimal vertex of the linear program (`simplex`) and keeps a dual that is feasible.
+Rows are free or fixed at zero. Each step goes towards the optimum over the free rows; the first
+row whose dual would turn negative is fixed, and where none does, rows that are violated are freed,
+several at a time while that makes way. The objective falls with every step that has a length, so no
+set of free rows returns, and the method ends: whatever the scales, the discount or the conditioning
+of the functions are.
+
+Rows are written as shares of the basis's rows, and z is by how much each of those is violated:
+
+    excess = shares z - reduced cost,   dual = excess / delta on the free rows,
+
+so z solves  (shares' shares) z = delta (the basis's dual) + shares' (reduced cost)  over them. The
+basis is made of free rows, and of the largest among them: no share is large, and the system is well
+conditioned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.doubled import (
+    Doubled,
+    add,
+    divide,
+    doubled,
+    multiply,
+    product,
+    solve_definite,
+    stacked,
+    subtract,
+    total,
+)
+from bellweight.common.status import SolverError, Status
+from bellweight.program.rows import BellmanRows
+from bellweight.program.simplex import Tableau, VertexSearch
+
+_ROUNDING = 1e-21  # share of a row's terms that is no violation
+_ROUNDED = 1e-14  # share of a row's terms that plain digits may be off
+_CHUNK = 20_000  # rows looked at with twice the digits at a time
+_MOST_ADDED = 500  # rows added after a look at all
+_MAX_STEPS = 5_000
+_LARGE = 4.0  # share of a row of the basis beyond which a free row takes its place
+_REFRESH = 100  # changes of the basis after which the table is computed afresh
+_STALLED = 30  # steps without length before the first candidates are taken, not the best
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The optimum: coefficients (K,), and the dual, all positive, on the rows `keys`.
+
+    `excess` (N,) is by how much each row is violated, negative where it holds.
+    """
+
+    coef: Doubled
+    keys: IntArray
+    dual: FloatArray
+    excess: FloatArray
+    steps: int
+    passes: int
+
+
+def optimum(
+    source: BellmanRows,
+    columns: IntArray,
+    delta: float,
+    moments: Doubled,
+    pool: IntArray,
+    basic: IntArray,
+) -> Optimum:
+    """Return the optimum over all rows of a source and some of the basis functions.
+
+    The linear program is solved first, from a pool of rows, some of which make the first basis.
+    """
+    no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
+    search = VertexSearch(source, columns, no_bounds)
+    table, steps, passes = search.optimal_table(moments, pool, basic)
+    found = _FreeRows(table, delta)
+    while True:
+        found.grow()
+        steps, passes = steps + found.run(), passes + 1
+        coef = search.over_all(table, found.prices())
+        excess, fresh = _outside(source, coef, table.keys)
+        if len(fresh) == 0:
+            break
+        search.append(table, fresh)
+    is_used = found.dual.high > 0.0
+    order = np.argsort(table.keys[is_used], kind="stable")
+    excess[table.keys[table.n_columns :]] = (found.excess * table.size)[table.n_columns :]
+    return Optimum(
+        coef=coef,
+        keys=table.keys[is_used][order],
+        dual=(found.dual.high / table.size)[is_used][order],
+        excess=excess,
+        steps=steps,
+        passes=passes,
+    )
+
+
+def _outside(source: BellmanRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return by how much all rows (N,) are violated, and the keys of those outside that are."""
+    excess = np.concatenate([-slack for _, slack in source.all_slacks(coef.high)])
+    sizes = np.concatenate([source.terms(coef.high, some) for some in source.state_blocks()])
+    sizes += np.abs(source.pair_cost)
+    doubtful = excess > -_ROUNDED * sizes
+    doubtful[inside[inside >= 0]] = False
+    keys = np.flatnonzero(doubtful)
+    for start in range(0, len(keys), _CHUNK):
+        some = keys[start : start + _CHUNK]
+        reached = product(source.exact_rows(some), coef)
+        excess[some] = subtract(reached, doubled(source.pair_cost[some])).high
+    violated = keys[excess[keys] > _ROUNDING * sizes[keys]]
+    return excess, violated[np.argsort(-excess[violated], kind="stable")[:_MOST_ADDED]]
+
+
+class _FreeRows:
+    """Which rows (n,) of a table are free, and a feasible dual (n,), zero on the others.
+
+    The table's rows are divided by their sizes, so the square of a row's size goes with it.
+    """
+
+    def __init__(self, table: Tableau, delta: float) -> None:
+        self.table, self.delta = table, delta
+        self.dual = doubled(np.zeros(len(table.keys)))
+        self.dual.high[table.basis], self.dual.low[table.basis] = table.dual
+        self.free = np.zeros(len(table.keys), dtype=np.bool_)
+        self.free[table.basis] = ~table.is_unit
+
+    def grow(self) -> None:
+        """Take in the rows that the table has got."""
+        table = self.table
+        n = len(table.keys) - len(self.free)
+        self.free = np.append(self.free, np.zeros(n, dtype=np.bool_))
+        self.dual = stacked(self.dual, doubled(np.zeros(n)))
+        # Rows with a dual of zero replace unit rows, so that the basis sees what all rows see.
+        units = table.is_unit
+        table.take(np.arange(len(table.keys)), np.zeros(0, dtype=np.int64))
+        self.free[table.basis[units & ~table.is_unit]] = True
+        self._weights = doubled(table.size**2)
+        self._fresh = np.zeros(len(self.free), dtype=np.bool_)
+
+    def run(self) -> int:
+        """Free and fix rows until the dual is optimal; return the number of steps."""
+        stalled = 0
+        for step in range(_MAX_STEPS):
+            self._rebase()
+            self._look()
+            wanted = self._wanted()
+            falling = np.flatnonzero(self.free & (wanted.high < 0.0))
+            if len(falling):
+                stalled = 0 if self._fix(falling, wanted, first=stalled > _STALLED) else stalled + 1
+                continue
+            self.dual = wanted
+            entering = self._entering(stalled)
+            if len(entering) == 0:
+                return step
+            self.free[entering] = True
+            self._fresh[:] = False
+            self._fresh[entering] = True
+        raise SolverError(Status.FAILED, f"no answer after {_MAX_STEPS} steps of the active set")
+
+    def prices(self) -> Doubled:
+        """Return the prices (c,) of the table's columns: the coefficients."""
+        table = self.table
+        cost = doubled(table.cost[table.basis])
+        cost = add(cost, self._over_basis(self.violations))
+        found = product(table.inverse, cost)
+        error = subtract(cost, product(table.rows.at(table.basis), found))
+        return add(found, product(table.inverse, error))
+
+    def _rebase(self) -> None:
+        """Make the basis of free rows, such that no free row is large as shares of it."""
+        table = self.table
+        while True:
+            if table.age >= _REFRESH:
+                table.refresh()
+            is_fixed = ~self.free[table.basis] & ~table.is_unit
+            size = np.abs(table.shares.high) * table.size[:, None] / table.size[table.basis]
+            size[~self.free] = size[:, table.is_unit] = size[table.basis] = 0.0
+            if is_fixed.any():
+                size[:, ~is_fixed] = 0.0
+            row, place = np.unravel_index(int(np.argmax(size)), size.shape)
+            if size[row, place] <= (0.0 if is_fixed.any() else _LARGE):
+                break
+            table.pivot(int(row), int(place))
+        if is_fixed.any():
+            raise SolverError(Status.FAILED, "the free rows do not reach the moments")
+        # Unit rows that stay in the basis are shares of nothing.
+        self._places = np.flatnonzero(~table.is_unit)
+        self._shares = table.shares.at((slice(None), self._places))
+
+    def _look(self) -> None:
+        """Find the optimum over the free rows: by how much every row (n,) is violated there."""
+        shares, reduced = self._shares.at(self.free), self.table.reduced.at(self.free)
+        weighted = multiply(shares, self._weights.at((self.free, None)))
+        lines = [
+            total(multiply(weighted.at((slice(None), k, None)), shares))
+            for k in range(len(self._places))
+        ]
+        matrix = Doubled(*(np.array(parts) for parts in zip(*lines, strict=True)))
+        pull = total(multiply(weighted, reduced.at((slice(None), None))))
+        push = multiply(self.table.dual.at(self._places), doubled(np.full(1, self.delta)))
+        self.violations = solve_definite(matrix, add(push, pull))
+        excess = subtract(product(self._shares, self.violations), self.table.reduced)
+        terms = np.abs(self._shares.high) @ np.abs(self.violations.high) + np.abs(
+            self.table.reduced.high
+        )
+        is_real = np.abs(excess.high) > _ROUNDING * terms
+        self._excess = Doubled(
+            np.where(is_real, excess.high, 0.0), np.where(is_real, excess.low, 0.0)
+        )
+
+    @property
+    def excess(self) -> FloatArray:
+        """By how much each row (n,) is violated at the prices, in the table's units."""
+        return self._excess.high
+
+    def _wanted(self) -> Doubled:
+        """Return the dual (n,) of the optimum over the free rows."""
+        found = divide(multiply(self._excess, self._weights), doubled(np.full(1, self.delta)))
+        return Doubled(np.where(self.free, found.high, 0.0), np.where(self.free, found.low, 0.0))
+
+    def _fix(self, falling: IntArray, wanted: Doubled, *, first: bool) -> bool:
+        """Go towards the wanted dual until a falling row is at zero; return whether it went."""
+        early = falling[self._fresh[falling] & (self.dual.high[falling] == 0.0)]
+        if len(early):
+            self.free[early] = False  # others that were freed with them have taken their part
+            return False
+        before, after = self.dual.at(falling), wanted.at(falling)
+        share = divide(before, subtract(before, after))
+        if first:
+            leaving = int(np.argmax(share.high == share.high.min()))
+        else:
+            leaving = int(np.lexsort((after.high, share.high))[0])
+        length = share.at(leaving)
+        self.dual = add(self.dual, multiply(length, subtract(wanted, self.dual)))
+        fixed = ~self.free | (self.dual.high < 0.0)
+        fixed[falling[leaving]] = True
+        self.dual.high[fixed] = self.dual.low[fixed] = 0.0
+        self.free[falling[leaving]] = False
+        return bool(length.high > 0.0)
+
+    def _entering(self, stalled: int) -> IntArray:
+        """Return the fixed rows that are violated most; after steps without length only one."""
+        excess = np.where(self.free, 0.0, self.excess * self.table.size)
+        excess[: self.table.n_columns] = 0.0
+        some = np.flatnonzero(excess > 0.0)
+        if stalled > _STALLED:
+            return some[:1]
+        most = 1 if stalled else len(self._places)
+        return some[np.argsort(-excess[some], kind="stable")[:most]]
+
+    def _over_basis(self, values: Doubled) -> Doubled:
+        """Return values of the places that are no unit rows over the whole basis (c,)."""
+        all_places = doubled(np.zeros(self.table.n_columns))
+        all_places.high[self._places], all_places.low[self._places] = values
+        return all_places

@@ -1,0 +1,49 @@
+"""Coefficients that the weights leave open, decided by even weights on all states.
+
+Weights on a few states need not determine all coefficients: many are optimal, and which of them a
+simplex method happens to find depends on rounding, so on the CPU. The optimal ones are those that
+satisfy every row, and with equality the rows on which an optimal dual is positive. Among them the
+largest values on average over all states are taken: another linear program, whose answer is hardly
+ever open itself. It is solved with twice the digits, from the rows that are tight already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.doubled import Doubled, doubled, stacked
+from bellweight.common.status import SolverError
+from bellweight.program.rows import RowSource
+from bellweight.program.simplex import VertexSearch
+from bellweight.program.solution import AlpSolution
+
+_POSITIVE = 1e-12  # share of all dual mass below which a multiplier may be rounding
+
+
+def decided(
+    rows: RowSource,
+    columns: IntArray,
+    bounds: tuple[FloatArray, FloatArray],
+    solution: AlpSolution,
+) -> Doubled | None:
+    """Return the coefficients (K,) to take, or None where the solution leaves nothing open.
+
+    `columns` are the functions that take part, and `bounds` (b, K) their coefficient bounds with
+    costs (b,).
+    """
+    held = solution.tight[solution.dual > _POSITIVE * solution.dual.sum()]
+    limits, limit_cost = bounds
+    active = limits @ solution.coef >= limit_cost
+    if len(held) + active.sum() >= len(columns):
+        return None
+    even = rows.even_moments
+    if even is None:
+        return None
+    opposed = -stacked(rows.exact_rows(held), doubled(limits[active]))
+    opposed_cost = -np.append(rows.rows(held)[1], limit_cost[active])
+    both = stacked(doubled(limits), opposed), np.append(limit_cost, opposed_cost)
+    try:
+        return VertexSearch(rows, columns, both).run(even, solution.tight, held).coef
+    except SolverError:  # the other answer is optimal, too
+        return None

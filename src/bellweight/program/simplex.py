@@ -1,0 +1,384 @@
+"""The simplex method with twice the digits: the last road to the answer of a linear program.
+
+    max moments' coef   s.t.   rows coef <= cost
+
+is solved in its dual form, min cost' dual s.t. rows' dual = moments, dual >= 0, over a pool of
+rows; rows that the answer violates are added until none is left, as in `alp`. The difference is the
+arithmetic (`doubled`): bases whose condition is far beyond 1 / rounding error are still told from
+singular ones, so a point mass, a discount near one or functions that are nearly dependent do no
+harm. It is slower than the solver by orders of magnitude, so it is taken where that has failed, and
+starts from the rows where it stopped.
+
+The tableau writes every row of the pool as shares of the rows of the basis. A difference that is
+rounding beside the numbers it is the difference of is zero, entry by entry, so what is zero stays
+zero: the entries of a dual may differ by fifty orders of magnitude. Where the dual of a basis is
+not feasible the sum of what is missing is brought down first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.doubled import (
+    Doubled,
+    add,
+    divide,
+    doubled,
+    matrix_product,
+    multiply,
+    product,
+    stacked,
+    subtract,
+)
+from bellweight.common.status import SolverError, Status
+from bellweight.program.rows import RowSource
+
+_ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
+_VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter
+_UNREACHED = 1e-9  # share of the moments that may be out of reach by rounding
+_MAX_STEPS = 5_000
+_REFRESH = 100  # steps after which the tableau is computed afresh: its errors add up
+_STALLED = 30  # steps that change nothing before the first candidates are taken, not the best
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """An optimal basis over the functions `columns` (c,), and what it says.
+
+    `coef` (K,) are the coefficients. `rows` are the keys of the basis's Bellman rows and `dual`
+    their multipliers; `bounds` are the numbers of its coefficient bounds and `push` theirs.
+    `inverse` (c, c) writes rows as shares of the basis's rows, whose multipliers, those of unit
+    rows that stand in for missing ones included, are `inner` (c,); `is_row` and `is_unit` tell the
+    kinds apart. `pool` are the keys of all rows looked at; `steps` and `passes` count the work.
+    """
+
+    coef: Doubled
+    rows: IntArray
+    dual: FloatArray
+    bounds: IntArray
+    push: FloatArray
+    is_row: BoolArray
+    is_unit: BoolArray
+    columns: IntArray
+    inverse: Doubled
+    inner: FloatArray
+    pool: IntArray
+    steps: int
+    passes: int
+
+    def shares(self, rows: Doubled) -> FloatArray:
+        """Return rows (n, K) as shares (n, c) of the basis's rows."""
+        return matrix_product(rows.at((slice(None), self.columns)), self.inverse).high
+
+
+class VertexSearch:
+    """The simplex method for the rows of a source, over some of the basis functions.
+
+    `bounds` (b, K) are rows that stand beside those of the source, coefficient bounds for example,
+    with their costs (b,).
+    """
+
+    def __init__(
+        self, source: RowSource, columns: IntArray, bounds: tuple[Doubled, FloatArray]
+    ) -> None:
+        self.source = source
+        self.columns = columns
+        self._bounds = bounds
+
+    def run(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Vertex:
+        """Return the optimal vertex, from a pool of keys, some of which make the first basis."""
+        return self._vertex(*self.optimal_table(moments, pool, basic))
+
+    def optimal_table(
+        self, moments: Doubled, pool: IntArray, basic: IntArray
+    ) -> tuple[Tableau, int, int]:
+        """Return the table of the optimal vertex, and how many steps and passes it took."""
+        table = self._start(moments, pool, basic)
+        steps = passes = stalled = 0
+        while steps < _MAX_STEPS:
+            if table.age >= _REFRESH:
+                table.refresh()
+            entering = table.entering(table.excess(), first=stalled > _STALLED)
+            if entering is None and table.age > 0:
+                table.refresh()
+                continue
+            if entering is None:
+                passes += 1
+                if self._extend(table):
+                    continue
+                if not table.is_short:
+                    return table, steps, passes
+                self._check_reached(table)
+                table.forgive()
+                continue
+            leaving = table.leaving(entering, first=stalled > _STALLED)
+            stalled = stalled + 1 if table.dual.high[leaving] == 0.0 else 0
+            table.pivot(entering, leaving)
+            steps += 1
+        raise SolverError(Status.FAILED, f"no answer after {steps} steps of the simplex method")
+
+    def _start(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Tableau:
+        rows, cost = self._rows(pool)
+        largest = np.abs(rows.high).max(axis=0, initial=0.0)
+        unit = _power_of_two(largest)
+        table = Tableau(moments.at(self.columns), unit)
+        limits, limit_cost = self._bounds
+        own = limits.at((slice(None), self.columns))
+        table.append(-1 - np.arange(len(limit_cost)), own, limit_cost)
+        table.append(pool, rows, cost)
+        table.take(np.flatnonzero(np.isin(table.keys, basic)), np.zeros(0, dtype=np.int64))
+        table.age = 0
+        return table
+
+    def _rows(self, keys: IntArray) -> tuple[Doubled, FloatArray]:
+        exact = self.source.exact_rows(keys).at((slice(None), self.columns))
+        return exact, self.source.rows(keys)[1]
+
+    def _extend(self, table: Tableau) -> bool:
+        """Add rows that are violated outside the pool; return whether there were any."""
+        prices = table.prices()
+        unit = (1.0 - self.source.discount) * abs(float(table.moments.high @ prices.high))
+        coef = self.over_all(table, prices)
+        found = self.source.violated(coef, unit, homogeneous=table.is_short)
+        self.append(table, np.setdiff1d(found, table.keys))
+        return table.entering(table.excess(), first=False) is not None
+
+    def append(self, table: Tableau, keys: IntArray) -> None:
+        """Add the rows of some keys to a table."""
+        table.append(keys, *self._rows(keys))
+
+    def _check_reached(self, table: Tableau) -> None:
+        """Refuse moments that the rows do not reach; what rounding leaves is no reason."""
+        if table.unreached() > _UNREACHED:
+            direction = self.over_all(table, table.prices()).high
+            raise SolverError(Status.UNBOUNDED, ray_text(self.source.names, direction))
+
+    def over_all(self, table: Tableau, prices: Doubled) -> Doubled:
+        """Return prices of the table's columns as coefficients (K,) of all functions."""
+        coef = doubled(np.zeros(self.source.n_basis))
+        own = prices.scaled(1.0 / table.unit)
+        coef.high[self.columns], coef.low[self.columns] = own
+        return coef
+
+    def _vertex(self, table: Tableau, steps: int, passes: int) -> Vertex:
+        keys, size = table.keys[table.basis], table.size[table.basis]
+        inner = table.dual.high / size
+        is_row, is_bound = keys >= 0, (keys < 0) & ~table.is_unit
+        return Vertex(
+            coef=self.over_all(table, table.prices()),
+            rows=keys[is_row],
+            dual=inner[is_row],
+            bounds=-1 - keys[is_bound],
+            push=inner[is_bound],
+            is_row=is_row,
+            is_unit=table.is_unit,
+            columns=self.columns,
+            inverse=table.inverse.scaled(1.0 / (size * table.unit[:, None])),
+            inner=inner,
+            pool=table.keys[table.keys >= 0],
+            steps=steps,
+            passes=passes,
+        )
+
+
+class Tableau:
+    """Rows as shares (n, c) of the basis's rows, the basis's dual (c,), and reduced costs (n,).
+
+    The first c rows are unit rows, one for each column; they make the first basis. Columns are
+    scaled by `unit` (c,) and rows by `size` (n,), powers of two.
+    """
+
+    def __init__(self, moments: Doubled, unit: FloatArray) -> None:
+        n = len(unit)
+        self.unit = unit
+        self.n_columns = n
+        self.moments = moments.scaled(1.0 / unit)
+        self.keys = np.full(n, np.iinfo(np.int64).min)
+        self.size = np.ones(n)
+        self.rows = doubled(np.eye(n))
+        self.cost = np.zeros(n)
+        self._reset()
+
+    def _reset(self) -> None:
+        """Take the unit rows as basis."""
+        n = self.n_columns
+        self.basis = np.arange(n)
+        self.shares = Doubled(self.rows.high.copy(), self.rows.low.copy())
+        self.reduced = doubled(self.cost.copy())
+        self.dual = Doubled(self.moments.high.copy(), self.moments.low.copy())
+        self._forgiven = np.zeros(n, dtype=np.bool_)
+        self.age = 0  # steps since the tableau was computed from the rows
+
+    def refresh(self) -> None:
+        """Compute the tableau of the basis again from the rows."""
+        basis, units = self.basis[~self.is_unit], self.basis[self.is_unit]
+        forgiven = self.basis[self._forgiven]
+        zero = self.basis[self.dual.high == 0.0]
+        self._reset()
+        self.take(basis, units)
+        self._forgiven = np.isin(self.basis, forgiven)
+        still = np.isin(self.basis, zero)  # what steps of length zero have left there is zero
+        self.dual.high[still] = self.dual.low[still] = 0.0
+        self.age = 0
+
+    def append(self, keys: IntArray, rows: Doubled, cost: FloatArray) -> None:
+        """Add rows (n, c) with their costs (n,)."""
+        if len(keys) == 0:
+            return
+        rows = rows.scaled(1.0 / self.unit)
+        size = _power_of_two(np.abs(rows.high).max(axis=1))
+        rows, cost = rows.scaled(1.0 / size[:, None]), cost / size
+        shares, terms = doubled(np.zeros(rows.shape)), np.zeros(rows.shape)
+        for k in range(self.n_columns):
+            part = multiply(rows.at((slice(None), k, None)), self.shares.at((k, None)))
+            shares, terms = add(shares, part), terms + np.abs(part.high)
+        shares = _cleaned(shares, terms)
+        paid = product(shares, doubled(self.cost[self.basis]))
+        sizes = np.abs(shares.high) @ np.abs(self.cost[self.basis]) + np.abs(cost)
+        self.shares = stacked(self.shares, shares)
+        self.reduced = stacked(self.reduced, _cleaned(subtract(doubled(cost), paid), sizes))
+        self.rows = stacked(self.rows, rows)
+        self.keys, self.size = np.append(self.keys, keys), np.append(self.size, size)
+        self.cost = np.append(self.cost, cost)
+
+    def take(self, candidates: IntArray, staying: IntArray) -> None:
+        """Bring independent rows into the basis, in place of unit rows other than those staying."""
+        unused = np.zeros(len(self.keys), dtype=np.bool_)
+        unused[candidates] = True
+        while True:
+            open_places = self.is_unit & ~np.isin(self.basis, staying)
+            size = np.abs(self.shares.high) * unused[:, None] * open_places
+            row, place = np.unravel_index(int(np.argmax(size)), size.shape)
+            if size[row, place] == 0.0:
+                return
+            self.pivot(int(row), int(place))
+            unused[row] = False
+
+    @property
+    def inverse(self) -> Doubled:
+        """The unit rows as shares of the basis: the inverse (c, c) of its matrix."""
+        return self.shares.at(slice(self.n_columns))
+
+    @property
+    def is_unit(self) -> BoolArray:
+        """Which rows of the basis are unit rows, whose dual must be zero."""
+        return np.asarray(self.basis < self.n_columns)
+
+    @property
+    def short(self) -> BoolArray:
+        """Which entries of the dual are not feasible."""
+        wrong = np.where(self.is_unit, self.dual.high != 0.0, self.dual.high < 0.0)
+        return wrong & ~self._forgiven
+
+    @property
+    def is_short(self) -> bool:
+        return bool(self.short.any())
+
+    def _missing_cost(self) -> FloatArray:
+        """Return the cost (c,) of which the dual's is the sum of what is missing."""
+        return np.where(self.short, np.where(self.is_unit, np.sign(self.dual.high), -1.0), 0.0)
+
+    def prices(self) -> Doubled:
+        """Return the prices (c,) of the columns: the coefficients, or where the dual is not
+        feasible a direction in which the objective grows without limit if no row opposes it.
+        """
+        cost = self._missing_cost() if self.is_short else self.cost[self.basis]
+        found = product(self.inverse, doubled(cost))
+        error = subtract(doubled(cost), product(self.rows.at(self.basis), found))
+        return add(found, product(self.inverse, error))
+
+    def excess(self) -> FloatArray:
+        """Return by how much each row is violated at the prices, zero where it is not clear."""
+        if self.is_short:
+            cost = self._missing_cost()
+            excess = product(self.shares, doubled(cost)).high
+            # What is rounding beside a row's other shares does not bring the missing down.
+            terms = np.abs(self.shares.high) @ np.maximum(np.abs(cost), _ROUNDING / _VIOLATED)
+        else:
+            excess = -self.reduced.high
+            terms = np.abs(self.cost) + np.abs(self.shares.high) @ np.abs(self.cost[self.basis])
+        excess = np.where(excess > _VIOLATED * terms, excess, 0.0)
+        excess[: self.n_columns] = 0.0
+        excess[self.basis] = 0.0
+        return excess
+
+    def entering(self, excess: FloatArray, *, first: bool) -> int | None:
+        """Return the row that is violated most for its length in the basis, or the first."""
+        some = np.flatnonzero(excess)
+        if len(some) == 0:
+            return None
+        if first:
+            return int(some[0])
+        length = np.sqrt(1.0 + (self.shares.high[some] ** 2).sum(axis=1))
+        return int(some[np.argmax(excess[some] / length)])
+
+    def leaving(self, entering: int, *, first: bool) -> int:
+        """Return the place of the basis that an entering row takes over: the ratio test."""
+        share, value = self.shares.high[entering], self.dual.high
+        value = np.where(self._forgiven, 0.0, value)
+        falling = np.where(self.short, share * np.sign(value) > 0.0, share > 0.0)
+        falling |= self.is_unit & (value == 0.0) & (share != 0.0)
+        limited = np.flatnonzero(falling)
+        if len(limited) == 0:
+            has_bounds = bool((self.keys[self.n_columns :] < 0).any())
+            status = Status.INFEASIBLE if has_bounds else Status.FAILED
+            raise SolverError(status, "no coefficients were found that satisfy every row")
+        ratio = np.abs(value[limited] / share[limited])
+        least = limited[ratio <= ratio.min() * (1.0 + 1e-12)]
+        if first:
+            return int(least[np.argmin(self.basis[least])])
+        return int(least[np.argmax(np.abs(share[least]))])
+
+    def pivot(self, entering: int, leaving: int) -> None:
+        """Put a row into the basis, at the place of another."""
+        share = self.shares.at(entering)
+        factor = divide(self.shares.at((slice(None), leaving)), share.at(leaving))
+        step = divide(self.dual.at(leaving), share.at(leaving))
+        self.reduced = _difference(self.reduced, multiply(factor, self.reduced.at(entering)))
+        self.shares = _difference(
+            self.shares, multiply(factor.at((slice(None), None)), share.at((None,)))
+        )
+        self.shares.high[:, leaving], self.shares.low[:, leaving] = factor
+        self.dual = _difference(self.dual, multiply(step, share))
+        self.dual.high[leaving], self.dual.low[leaving] = step
+        self.basis[leaving] = entering
+        self._forgiven[leaving] = False
+        self.age += 1
+
+    def unreached(self) -> float:
+        """Return the largest share of a moment that the feasible part of the dual leaves out."""
+        matrix, size = np.abs(self.rows.high[self.basis]), np.abs(self.dual.high)
+        terms = matrix.T @ size + np.abs(self.moments.high)
+        missing = matrix.T @ (size * self.short)
+        return float((missing / np.where(terms > 0.0, terms, 1.0)).max())
+
+    def forgive(self) -> None:
+        """Take what is missing for rounding: count it as zero."""
+        short = self.short
+        self._forgiven |= short
+        self.dual.high[short] = self.dual.low[short] = 0.0
+
+
+def _difference(x: Doubled, y: Doubled) -> Doubled:
+    return _cleaned(subtract(x, y), np.abs(x.high) + np.abs(y.high))
+
+
+def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
+    """Return values with zeros where rounding of their terms is all there is."""
+    real = np.abs(values.high) > _ROUNDING * terms
+    return Doubled(np.where(real, values.high, 0.0), np.where(real, values.low, 0.0))
+
+
+def _power_of_two(sizes: FloatArray) -> FloatArray:
+    """Return the powers of two next to some sizes; one for zero."""
+    return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
+
+
+def ray_text(names: tuple[str, ...], direction: FloatArray) -> str:
+    """Say along which functions an objective grows without limit."""
+    leading = np.argsort(-np.abs(direction))[:3]
+    terms = ", ".join(f"{names[k]} ({direction[k]:+.2g})" for k in leading if direction[k] != 0.0)
+    return f"the objective grows without limit along {terms}"

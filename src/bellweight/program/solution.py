@@ -1,0 +1,97 @@
+"""What a program says, and how far it is from right, measured on unscaled data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight.common import tolerances
+from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.files import storable
+from bellweight.common.status import Status
+
+
+@storable
+@dataclass(frozen=True)
+class Audit:
+    """How far an answer is from feasible and optimal, measured on unscaled data.
+
+    `violation` is the largest Bellman violation in cost units and `relative_violation` the same in
+    units of each row's scale; `dual_residual` is the largest relative error of rows' dual =
+    moments; `gap` the relative difference of the two objectives.
+    """
+
+    violation: float
+    relative_violation: float
+    dual_residual: float
+    gap: float
+
+    @property
+    def passed(self) -> bool:
+        """Return whether every measure is within its tolerance."""
+        return (
+            self.relative_violation <= tolerances.FEASIBILITY
+            and self.dual_residual <= tolerances.OPTIMALITY
+            and self.gap <= tolerances.OPTIMALITY
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Solution:
+    """What every kind of program says: audited coefficients (K,) for moments (K,).
+
+    `passes` counts the looks at all rows, `rounds` the steps of the method, `n_rows` the rows that
+    took part. `proven` is off when the last search for violated rows was cut short. `given_up` is
+    what the objective would gain from dropped functions, if rounding did not spoil the gain.
+    """
+
+    status: Status
+    coef: FloatArray
+    objective: float
+    moments: FloatArray
+    audit: Audit
+    passes: int
+    rounds: int
+    n_rows: int
+    proven: bool
+    seconds: float
+    given_up: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecidedSolution(Solution):
+    """An answer whose dual is decided already: its values, all positive, on the rows `keys`."""
+
+    keys: IntArray
+    dual: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AlpSolution(Solution):
+    """An audited answer of the linear program.
+
+    `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
+    `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's
+    coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
+    are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
+    `unique` says that no other dual is optimal because tight rows and active bounds are
+    independent. `cost_unit` is a typical cost.
+    """
+
+    tight: IntArray
+    tight_rows: Matrix
+    tight_cost: FloatArray
+    bound_rows: FloatArray
+    bound_cost: FloatArray
+    inner_moments: FloatArray
+    moment_terms: FloatArray
+    dual: FloatArray
+    unique: bool
+    cost_unit: float
+
+
+def cost_unit(cost: FloatArray) -> float:
+    """Return a typical size of the costs: the median of those that are not zero."""
+    sizes = np.abs(cost[cost != 0.0])
+    return float(np.median(sizes)) if len(sizes) else 1.0

@@ -1,0 +1,1 @@
+"""What a run found, and what it shows: numbers, judgement of the policy, tables and charts."""

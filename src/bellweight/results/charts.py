@@ -1,0 +1,256 @@
+"""The pictures of a result: its gap, its convergence, its weights, its values, actions, residuals.
+
+They are data (`display/charts.py`): notebooks draw them with Matplotlib, reports with Plotly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellweight.common.checks import FloatArray
+from bellweight.display.charts import Chart, Line, Picture
+from bellweight.models import LinearModel, TabularModel
+from bellweight.results.sections import Slice, marginal, shown_range, spread, thin
+from bellweight.results.visited import Sight
+from bellweight.weights.loop import Iteration
+
+_MOST_MARGINALS = 4
+_MOST_ACTIONS = 6
+_MOST_NAMED = 40
+_ROUNDING = 1e-9
+_RARE = 0.005  # share of the visits below which a mean says nothing
+_NORMS = {
+    "sup_norm": "occupancy minus weights, largest entry",
+    "one_norm": "occupancy minus weights, 1-norm",
+    "moment_step": "moments minus those before, 1-norm",
+}
+_MOMENT_NORMS = _NORMS | {
+    "sup_norm": "moments of occupancy minus weights, largest entry",
+    "one_norm": "moments of occupancy minus weights, 1-norm",
+}
+
+
+def convergence_chart(history: Sequence[Iteration], *, exact: bool) -> tuple[Chart, ...]:
+    """Draw every norm by iteration on a log axis; none where no weights were compared."""
+    lines, ends = [], []
+    for field, label in (_NORMS if exact else _MOMENT_NORMS).items():
+        known = [(record.iteration, getattr(record, field)) for record in history]
+        kept = np.array([(at, size) for at, size in known if size is not None], dtype=np.float64)
+        if len(kept) == 0:
+            continue
+        ends.append(f"{label}: {kept[0, 1]:.2g} at first, {kept[-1, 1]:.2g} at last.")
+        positive = kept[kept[:, 1] > 0.0]  # zero has no place on a log axis
+        if len(positive):
+            lines.append(Line(label, positive[:, 0] + 1.0, positive[:, 1]))
+    if not lines:
+        return ()
+    return (
+        Chart(
+            "convergence", "Convergence", "iteration", "size of the difference", tuple(lines),
+            " ".join(ends) + " Differences of exactly zero are not drawn.", log_y=True,
+        ),
+    )  # fmt: skip
+
+
+def weight_charts(seen: Sight, weights: FloatArray) -> tuple[Chart, ...]:
+    """Draw the weights against the policy's occupancy, along each of the first variables."""
+    charts = []
+    for axis in spread(seen)[:_MOST_MARGINALS]:
+        positions, ours = marginal(seen, axis, weights)
+        _, theirs = marginal(seen, axis, seen.share)
+        low, high = shown_range(positions, ours + theirs)
+        kept = thin(positions, low, high)
+        apart = float(np.abs(ours - theirs).sum()) / 2.0
+        charts.append(
+            Chart(
+                f"weights-{axis}",
+                f"Weights and occupancy by {seen.variables[axis]}",
+                seen.variables[axis],
+                "share of the total",
+                (
+                    Line("weights of the program", positions[kept], ours[kept]),
+                    Line("time spent by the policy", positions[kept], theirs[kept]),
+                ),
+                f"Along {seen.variables[axis]}, weights and occupancy differ in "
+                f"{100.0 * apart:.3g} % of their mass.",
+                x_range=(low, high),
+                x_names=_state_names(seen),
+            )
+        )
+    return tuple(charts)
+
+
+def moment_chart(
+    names: Sequence[str], weights: FloatArray, occupancy: FloatArray, error: FloatArray
+) -> Chart:
+    """Draw by how much the moments of the policy's occupancy differ from those of the weights."""
+    scale = np.maximum(np.maximum(np.abs(weights), np.abs(occupancy)), 1e-300)
+    apart, width = 100.0 * (occupancy - weights) / scale, 196.0 * error / scale
+    clear = int((np.abs(apart) > width + 100.0 * _ROUNDING).sum())
+    return Chart(
+        "weights", "Moments of the weights and of the policy's occupancy", "basis function",
+        "occupancy minus weights, %",
+        (Line("difference, with 95 % interval", np.arange(len(names), dtype=np.float64), apart,
+              "points", width),),
+        f"The largest estimated difference is {np.abs(apart).max():.3g} %; {clear} of {len(names)} "
+        "differences are larger than their 95 % interval.",
+        x_names=tuple(names),
+    )  # fmt: skip
+
+
+def value_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
+    """Draw the approximate value, with the policy's own where it can be computed."""
+    if isinstance(seen.model, LinearModel):
+        return (_price_chart(seen),)
+    name = "approximate value" if seen.is_sample else "approximate value (lower bound)"
+    lines = {name: lambda cut: cut.values()}
+    if seen.cost_to_go is not None:
+        exact = seen.cost_to_go
+        lines["cost of the policy (upper bound)"] = lambda cut: cut.looked_up(exact)
+    return _pictures(seen, cuts, "value", "Value", "expected discounted cost", lines)
+
+
+def policy_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
+    """Draw which action is taken where."""
+    if isinstance(seen.model, LinearModel):
+        return _action_charts(seen)
+    names = seen.labels()
+    if len(cuts) == 1 and cuts[0].is_line:
+        cut = cuts[0]
+        actions = cut.actions()
+        return (
+            Chart(
+                "policy", "Policy", cut.x_label, "action",
+                (Line("action", cut.x, actions, "steps"),),
+                _policy_sentence(cut.x, actions, names, seen.variables[0]),
+                x_range=cut.x_range, x_names=_state_names(seen), y_names=names,
+            ),
+        )  # fmt: skip
+    return tuple(
+        cut.heat_map("policy", f"Policy{cut.fixed}", "action", cut.actions(), names) for cut in cuts
+    )
+
+
+def residual_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
+    """Draw the Bellman residual of the action taken."""
+    if not seen.is_sample:
+        lines = {"residual of the action taken": lambda cut: cut.looked_up(seen.residual)}
+        return _pictures(seen, cuts, "residual", "Bellman residual", "cost per step", lines)
+    axis = spread(seen)[0]
+    rounding = _ROUNDING * (1.0 + np.abs(seen.value))
+    below = float(seen.share[seen.residual < -rounding].sum())
+    return (
+        Chart(
+            "residual", "Bellman residual in visited states", seen.variables[axis],
+            "cost per step",
+            (Line("residual of the action taken", seen.states[:, axis], seen.residual, "points"),),
+            f"Residuals from {seen.residual.min():.4g} to {seen.residual.max():.4g}; negative, "
+            f"hence a violated row, on {100.0 * below:.3g} % of the visits.",
+        ),
+    )  # fmt: skip
+
+
+def _pictures(
+    seen: Sight, cuts: Sequence[Slice], key: str, title: str, unit: str, lines: dict[str, Any]
+) -> tuple[Picture, ...]:
+    """Draw lines over one variable, or the first of them as colours over two."""
+    if len(cuts) == 1 and cuts[0].is_line:
+        cut = cuts[0]
+        drawn = tuple(Line(label, cut.x, of(cut)) for label, of in lines.items())
+        low, high = cut.x_range
+        inside = (cut.x >= low) & (cut.x <= high)
+        heights = np.concatenate([line.y[inside] for line in drawn])
+        margin = 0.05 * float(np.ptp(heights)) or 0.05 * abs(float(heights[0])) or 1.0
+        y_range = (float(heights.min()) - margin, float(heights.max()) + margin)
+        alt = " ".join(
+            f"{line.label}: {line.y[inside][0]:,.4g} at {seen.variables[0]} = "
+            f"{cut.x[inside][0]:g}, {line.y[inside][-1]:,.4g} at {cut.x[inside][-1]:g}."
+            for line in drawn
+        )
+        return (
+            Chart(key, title, cut.x_label, unit, drawn, alt, x_range=cut.x_range,
+                  y_range=y_range, x_names=_state_names(seen)),
+        )  # fmt: skip
+    return tuple(
+        cut.heat_map(key, f"{title}{cut.fixed}: {label}", unit, of(cut))
+        for cut in cuts
+        for label, of in lines.items()
+    )
+
+
+def _state_names(seen: Sight) -> tuple[str, ...] | None:
+    """Return the names of the states of a small model without vectors."""
+    model = seen.model
+    if not isinstance(model, TabularModel) or model.state_vectors is not None:
+        return None
+    return model.state_labels if model.n_states <= _MOST_NAMED else None
+
+
+def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
+    changes = np.flatnonzero(np.diff(actions)) + 1
+    if len(changes) == 0:
+        return f"In the states shown: {names[int(actions[0])]} everywhere."
+    parts = [f"In the states shown: {names[int(actions[0])]} from {axis} = {x[0]:g}"]
+    parts += [f"{names[int(actions[place])]} from {x[place]:g}" for place in changes[:8]]
+    more = "" if len(changes) <= 8 else f", and {len(changes) - 8} more changes"
+    return ", ".join(parts) + more + "."
+
+
+def _price_chart(seen: Sight) -> Chart:
+    """Draw what one more unit of each state variable adds to the value of a linear model."""
+    model = seen.model
+    assert isinstance(model, LinearModel)
+    units = np.eye(model.dimension)
+    prices = seen.values_at(units) - seen.values_at(np.zeros((1, model.dimension)))
+    dearest = int(np.argmax(np.abs(prices)))
+    return Chart(
+        "value", "Value of one more unit of each state variable", "state variable",
+        "expected discounted cost",
+        (Line("price", np.arange(model.dimension, dtype=np.float64), prices, "points"),),
+        f"The largest is {prices[dearest]:,.4g} for {model.state_names[dearest]}.",
+        x_names=model.state_names,
+    )  # fmt: skip
+
+
+def _action_charts(seen: Sight) -> tuple[Chart, ...]:
+    """Draw a linear model's mean action, and how it changes with the most varied variable."""
+    model = seen.model
+    assert isinstance(model, LinearModel)
+    actions = np.asarray(seen.actions_at(seen.states))
+    mean = seen.share @ actions
+    axis = spread(seen)[0]
+    positions, group = np.unique(seen.states[:, axis], return_inverse=True)
+    mass = np.bincount(group, weights=seen.share)
+    often = mass >= _RARE
+    top = np.argsort(-np.abs(mean), kind="stable")[:_MOST_ACTIONS]
+    lines = [
+        Line(
+            model.action_names[k],
+            positions[often],
+            (np.bincount(group, weights=seen.share * actions[:, k]) / mass)[often],
+        )
+        for k in top
+    ]
+    means = (
+        Chart(
+            "policy", "Mean action over the visits", "action variable", "units per step",
+            (Line("mean", np.arange(len(mean), dtype=np.float64), mean, "points"),),
+            f"The largest is {model.action_names[int(top[0])]} with {mean[top[0]]:.3g} per step.",
+            x_names=model.action_names,
+        ),
+    )  # fmt: skip
+    if not often.any():
+        return means  # no value of the variable is met often enough
+    return (
+        *means,
+        Chart(
+            "policy-along", f"Mean action by {seen.variables[axis]}", seen.variables[axis],
+            "units per step", tuple(lines),
+            f"The {len(lines)} most used action variables against {seen.variables[axis]}, which "
+            "varies most, averaged over the visits; values met in less than 0.5 % of them are left "
+            "out.",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,384 @@
+"""The weight loop: Algorithm 1 of the paper, once, for every method.
+
+Each iteration solves the program for the current weights, generates a policy from the answer,
+computes the policy's discounted occupancy, and stops when that occupancy equals the weights
+(in the sup norm) or else updates the weights. The map from moments to moments is deterministic
+(`bench.py`), hence moments that repeat mean weights that cycle.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bellweight.backends.backend import Bench, Cost, Iterate, Point
+from bellweight.common import checks, files, tolerances
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import SolverError, Status
+from bellweight.policies.policy import Policy
+from bellweight.program.solution import Audit
+from bellweight.weights.steps import Step, Stepper
+
+_EXACT_TOL = 1e-8
+
+
+@files.storable
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
+
+    The default tolerance is 1e-8 where occupancies are exact, and the noise of the estimate where
+    they are simulated: every moment within one standard error. The time limit is looked at between
+    iterations, so the first iteration always completes.
+    """
+
+    tol: float | None = None
+    max_iterations: int = 100
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tol is not None:
+            checks.positive(self.tol, "tol")
+        checks.count(self.max_iterations, "max_iterations")
+        if self.max_seconds is not None:
+            checks.positive(self.max_seconds, "max_seconds")
+
+
+@files.storable
+@dataclass(frozen=True)
+class Iteration:
+    """What happened in one iteration.
+
+    `sup_norm` and `one_norm` are those of occupancy minus weights, or of their moments where states
+    cannot be enumerated (None when the method generates no policy); `moment_step` is the 1-norm
+    between these moments and the ones before (None at first); `noise_ratio` the largest difference
+    of moments in standard errors (None where nothing is simulated); `dual_share` the share of
+    the occupancy in states with dual mass. `passes` counts the searches for violated rows, `rows`
+    those in the program, and `solve_seconds` its share of `seconds`; `columns` counts the pairs
+    that pricing has found (None where rows are listed), and `proven` says that the last search was
+    complete. `step_ratio` is this `one_norm` over the one before: the contraction that is seen
+    (None at first). `step_size` is the one with which this iterate is left, `accelerated` whether
+    by an accelerated step (both None where a method's own update decides), and `smoothing_mass` the
+    one of this iterate's policy where the steps adapt it.
+    """
+
+    iteration: int
+    objective: float
+    sup_norm: float | None
+    one_norm: float | None
+    moment_step: float | None
+    audit: Audit
+    dual_residual: float
+    flow_residual: float | None
+    noise_ratio: float | None
+    dual_share: float | None
+    passes: int
+    rows: int
+    seconds: float
+    solve_seconds: float = 0.0
+    columns: int | None = None
+    proven: bool = True
+    step_ratio: float | None = None
+    step_size: float | None = None
+    smoothing_mass: float | None = None
+    accelerated: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Method(ABC):
+    """A way to choose the weights: immutable settings, no data."""
+
+    @abstractmethod
+    def first(self, bench: Bench) -> Point:
+        """Return the weights to begin with."""
+
+    def generate(self, iterate: Iterate) -> Policy | None:
+        """Return the policy whose occupancy the weights should match; None: they are final."""
+        return None
+
+    def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
+        """Return the next weights, or the next moments where states cannot be enumerated."""
+        return occupancy
+
+    def stepper(self) -> Stepper | None:
+        """Return what decides the steps of one run; None: `update` does."""
+        return None
+
+    def smoothed(self, smoothing_mass: float) -> Method:
+        """Return this method with another smoothing, itself where it has none."""
+        return self
+
+    def prepare(self, bench: Bench) -> Method:
+        """Return this method with everything resolved that needs the model."""
+        return self
+
+    @property
+    def target_policy(self) -> Policy | None:
+        """The policy that a prepared method is drawn to, to be compared with; None: it has none."""
+        return None
+
+    @property
+    def averages_cycles(self) -> bool:
+        """Whether a cycle is reported by the average of its phases, not by its cheapest phase."""
+        return False
+
+    @property
+    def mode(self) -> str:
+        """`certified` when convergence is proven for these settings, `practical` otherwise."""
+        return "practical"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended: the iterate to report, the history, and all phases of a cycle.
+
+    `reported` is the place of the reported iterate in the history. `average_cost` is that of the
+    reported iterate where it is the average of the phases. `target` is the policy that the method
+    was drawn to, None where it has none.
+    """
+
+    status: Status
+    iterate: Iterate
+    history: tuple[Iteration, ...]
+    reported: int
+    phases: tuple[Iterate, ...] = ()
+    phase_costs: tuple[Cost, ...] = ()
+    average_cost: Cost | None = None
+    target: Policy | None = None
+
+
+def select_weights(
+    bench: Bench,
+    method: Method,
+    stop: Stop,
+    *,
+    point: Point | None = None,
+    history: tuple[Iteration, ...] = (),
+    watch: Callable[[Iteration], None] | None = None,
+    visit: Callable[[Iterate], None] | None = None,
+) -> Outcome:
+    """Run Algorithm 1; `point` and `history` are those of a run to go on with.
+
+    `watch` sees the record of each iteration, `visit` the iterate itself.
+    """
+    run = _Run(bench, method, stop, list(history), watch, visit)
+    try:
+        outcome = run.until_stopped(point)
+    except SolverError as problem:
+        raise SolverError(problem.status, problem.detail, run.history) from problem
+    except KeyboardInterrupt:
+        if run.last is None:
+            raise
+        place = len(run.history) - 1
+        outcome = Outcome(Status.INTERRUPTED, run.last, tuple(run.history), place)
+    return replace(outcome, target=run.target)
+
+
+class _Run:
+    """The state of one run of the loop."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        method: Method,
+        stop: Stop,
+        history: list[Iteration],
+        watch: Callable[[Iteration], None] | None,
+        visit: Callable[[Iterate], None] | None,
+    ) -> None:
+        self.bench = bench
+        self.method = method
+        self.stop = stop
+        self.history = history
+        self.last: Iterate | None = None
+        self.target: Policy | None = None
+        self._watch = watch
+        self._visit = visit
+        self._began = time.perf_counter()
+        self._before = len(history)
+        self._trail: list[FloatArray] = []
+        self._stepper: Stepper | None = None
+        self._leaving: Step | None = None
+
+    def until_stopped(self, point: Point | None) -> Outcome:
+        method = self.method.prepare(self.bench)
+        self.target = method.target_policy
+        if point is None:
+            point = method.first(self.bench)
+        self._stepper = method.stepper()
+        while True:
+            iterate, occupied, record = self._step(method, point)
+            status = self._status(record)
+            if status is not None:
+                return self._outcome(status, iterate)
+            assert occupied is not None
+            point = self._updated(method, iterate.point, occupied)
+            period = self._period(iterate.moments)
+            if period is not None:
+                return self._cycle(method, point, period)
+
+    def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, Iteration]:
+        began = time.perf_counter()
+        iterate = self._solved(point)
+        point = iterate.point
+        mass = None if self._stepper is None else self._stepper.smoothing_mass
+        policy = (method if mass is None else method.smoothed(mass)).generate(iterate)
+        occupancy = None if policy is None else self.bench.occupancy(policy)
+        occupied = None if occupancy is None else self.bench.occupied(occupancy)
+        gap = None if occupied is None else np.abs(occupied.vector - point.vector)
+        before = self.last.moments if self.last is not None else None
+        one_norm = None if gap is None else float(gap.sum())
+        solution = iterate.solution
+        share = None
+        if occupancy is not None and policy is not None:
+            share = self.bench.dual_share(occupancy, iterate.dual, policy)
+        leaving = self._leaving = self._step_from(point, occupied)
+        record = Iteration(
+            iteration=len(self.history),
+            objective=solution.objective,
+            sup_norm=None if gap is None else float(gap.max()),
+            one_norm=one_norm,
+            moment_step=None if before is None else float(np.abs(iterate.moments - before).sum()),
+            audit=solution.audit,
+            dual_residual=iterate.dual_residual,
+            flow_residual=None if occupancy is None else occupancy.residual,
+            noise_ratio=None if occupied is None else _noise_ratio(point, occupied),
+            dual_share=share,
+            passes=solution.passes,
+            rows=solution.n_rows,
+            seconds=time.perf_counter() - began,
+            solve_seconds=solution.seconds,
+            columns=self.bench.n_columns,
+            proven=solution.proven,
+            step_ratio=self._step_ratio(one_norm),
+            step_size=None if leaving is None else leaving.step_size,
+            smoothing_mass=mass,
+            accelerated=None if leaving is None else leaving.accelerated,
+        )
+        if self.history and self.history[-1].smoothing_mass != mass:
+            # Another smoothing is another map: what repeats under one is no cycle of the other.
+            self._trail.clear()
+        # Both before the caller's function runs, which may interrupt.
+        self.history.append(record)
+        self.last = iterate
+        if self._visit is not None:
+            self._visit(iterate)
+        if self._watch is not None:
+            self._watch(record)
+        return iterate, occupied, record
+
+    def _step_ratio(self, one_norm: float | None) -> float | None:
+        before = self.history[-1].one_norm if self.history else None
+        return one_norm / before if one_norm is not None and before else None
+
+    def _solved(self, point: Point) -> Iterate:
+        """Solve the program, or take back the step that led to one without a solution."""
+        try:
+            return self.bench.iterate(point)
+        except SolverError:
+            instead = None if self._stepper is None else self._stepper.retreat()
+            if instead is None:
+                raise
+            return self.bench.iterate(self.bench.point_of(instead.vector, instead.standard_error))
+
+    def _step_from(self, point: Point, occupied: Point | None) -> Step | None:
+        if self._stepper is None or occupied is None:
+            return None
+        return self._stepper.leave(point, occupied)
+
+    def _updated(self, method: Method, point: Point, occupied: Point) -> Point:
+        if self._leaving is not None:
+            return self.bench.point_of(self._leaving.vector, self._leaving.standard_error)
+        following = method.update(point.vector, occupied.vector)
+        error = occupied.standard_error
+        if error is not None and point.standard_error is not None:
+            # The streams are the same, so errors of a mixture add up at most.
+            error = method.update(point.standard_error, error)
+        return self.bench.point_of(following, error)
+
+    def _status(self, record: Iteration) -> Status | None:
+        if record.sup_norm is None or self._settled(record):
+            return Status.CONVERGED
+        if len(self.history) - self._before >= self.stop.max_iterations:
+            return Status.ITERATION_LIMIT
+        limit = self.stop.max_seconds
+        if limit is not None and time.perf_counter() - self._began >= limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def _settled(self, record: Iteration) -> bool:
+        assert record.sup_norm is not None
+        if self.stop.tol is None and record.noise_ratio is not None:
+            return record.noise_ratio <= 1.0
+        return record.sup_norm <= (_EXACT_TOL if self.stop.tol is None else self.stop.tol)
+
+    def _outcome(self, status: Status, iterate: Iterate) -> Outcome:
+        if iterate.solution.status is not Status.OPTIMAL:
+            status = iterate.solution.status
+        return Outcome(status, iterate, tuple(self.history), len(self.history) - 1)
+
+    def _period(self, moments: FloatArray) -> int | None:
+        """Return the period with which the moments repeat, or None.
+
+        They repeat with period p when the last p of them equal the p before, up to a small part of
+        the distance they travel in between.
+        """
+        self._trail.append(moments)
+        n = len(self._trail)
+        if n < 4:
+            return None
+        trail = np.array(self._trail)
+        trail /= np.maximum(np.abs(trail).max(axis=0), np.finfo(float).tiny)
+        distance = np.abs(trail - trail[-1]).max(axis=1)
+        step = distance[-2]
+        for period in range(2, n // 2 + 1):
+            # Only a return of the last moments is worth a closer look.
+            if distance[n - 1 - period] <= step:
+                recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
+                travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
+                # Moments that stand still are no cycle: the weights may still be on their way.
+                moved = travelled > tolerances.ROUNDING
+                if moved and np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
+                    return period
+        return None
+
+    def _cycle(self, method: Method, point: Point, period: int) -> Outcome:
+        """Go once round the cycle, keep every phase, and report the cheapest or the average."""
+        phases = []
+        for _ in range(period):
+            iterate, occupied, _ = self._step(method, point)
+            phases.append(iterate)
+            assert occupied is not None
+            point = self._updated(method, iterate.point, occupied)
+        costs = tuple(self.bench.cost(phase.greedy) for phase in phases)
+        if method.averages_cycles:
+            iterate, _, _ = self._step(method, self._average(phases))
+            outcome = self._outcome(Status.CYCLING, iterate)
+            cost = self.bench.cost(iterate.greedy)
+            return replace(outcome, phases=tuple(phases), phase_costs=costs, average_cost=cost)
+        best = int(np.argmin([cost.mean for cost in costs]))
+        outcome = self._outcome(Status.CYCLING, phases[best])
+        place = len(self.history) - period + best
+        return replace(outcome, phases=tuple(phases), phase_costs=costs, reported=place)
+
+    def _average(self, phases: list[Iterate]) -> Point:
+        points = [phase.point for phase in phases]
+        errors = [point.standard_error for point in points if point.standard_error is not None]
+        # The streams are the same, so errors of a mixture add up at most.
+        error = np.mean(errors, axis=0) if len(errors) == len(points) else None
+        return self.bench.point_of(np.mean([point.vector for point in points], axis=0), error)
+
+
+def _noise_ratio(point: Point, occupied: Point) -> float | None:
+    """Return the largest change of a moment in standard errors of the estimate."""
+    if occupied.standard_error is None:
+        return None
+    gap = np.abs(occupied.moments - point.moments)
+    # A moment without noise, such as that of the constant, is held to the exact tolerance.
+    size = np.maximum(np.abs(occupied.moments), np.abs(point.moments))
+    error = np.maximum(occupied.standard_error, _EXACT_TOL * size)
+    return float(np.max(gap[error > 0.0] / error[error > 0.0], initial=0.0))

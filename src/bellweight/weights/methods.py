@@ -1,0 +1,290 @@
+"""Ways to choose the weights: methods for the loop of `selection.py`.
+
+A method supplies three things:
+
+    start      the first weights
+    generate   the generator: from an iterate to a policy, or None when the weights are final
+    update     the update: from weights and occupancy to the next weights
+
+Where `update` is the convex step of `Iterative`, a rule of `steps.py` may choose its size. To try
+another generator or update, subclass `Iterative` and override `generate` or `update`; with the
+convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
+constant is small enough (the paper's remark on generalisations).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from bellweight.backends.backend import Bench, Iterate, Point, TabularBench
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError, BellweightWarning, Status
+from bellweight.policies.policy import DualSoftmax, Policy, Uniform
+from bellweight.weights.loop import Method, Stop, select_weights
+from bellweight.weights.moduli import (
+    certified_settings,
+    checked_lipschitz,
+    contracts,
+    softmax_lipschitz,
+)
+from bellweight.weights.steps import Constant, Stepper, Steps
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class Fixed(Method):
+    """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`.
+
+    Where states cannot be enumerated, `moments` (K,) takes the place of an array.
+    """
+
+    weights: Any = "initial"
+    moments: Any = None
+
+    def first(self, bench: Bench) -> Point:
+        if self.moments is not None:
+            if not isinstance(self.weights, str) or self.weights != "initial":
+                raise ArgumentError("give Fixed weights or moments, not both")
+            return Point(bench.checked_moments(self.moments))
+        return bench.named_point(self.weights, "weights")
+
+
+@files.storable
+@dataclass(frozen=True, eq=False)
+class FromPolicy(Method):
+    """The occupancy of a given policy; with `Uniform()` the paper's Random."""
+
+    policy: Policy = field(default_factory=Uniform)
+
+    def first(self, bench: Bench) -> Point:
+        return bench.occupied(bench.occupancy(self.policy))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Iterative(Method):
+    """A method that iterates: convex steps from `start` towards the occupancy of its policy.
+
+    `step_size` is a number in (0, 1], or a rule that looks at how the run goes: `Adaptive()` where
+    the weights oscillate, `Anderson()` where they converge slowly. `start` is `"initial"`,
+    `"uniform"`, an array (S,), or another method whose weights are taken. `cycles` says what is
+    reported when the weights cycle: `"best"`, the phase of lowest cost, or `"average"`, the program
+    at the average of the phases' weights, with the residual that is left there.
+    """
+
+    step_size: float | Steps = 1.0
+    start: Any = "initial"
+    cycles: str = "best"
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.cycles, "cycles", ("best", "average"))
+        if not isinstance(self.step_size, Steps):
+            checks.positive(self.step_size, "step_size", below=1.0, closed=True)
+        elif self._updates_itself:
+            raise ArgumentError(
+                f"step_size is {self.step_size!r}, expected a number: {type(self).__name__} has an "
+                "update of its own"
+            )
+        else:
+            self.stepper()  # complains of a rule that is not for this method
+
+    @property
+    def _updates_itself(self) -> bool:
+        return type(self).update is not Iterative.update
+
+    @property
+    def averages_cycles(self) -> bool:
+        return self.cycles == "average"
+
+    def first(self, bench: Bench) -> Point:
+        if isinstance(self.start, Method):
+            point = _finished(bench, self.start, "start").point
+            if point.weights is None and isinstance(bench, TabularBench):
+                raise ArgumentError(
+                    "start gives moments only, expected weights on a tabular model: use "
+                    "Fixed(weights)"
+                )
+            return point
+        return bench.named_point(self.start, "start")
+
+    def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
+        # A convex step keeps the weights on the simplex (eq. dia_weight_update).
+        step = self.step_size.plain if isinstance(self.step_size, Steps) else self.step_size
+        return (1.0 - step) * weights + step * occupancy
+
+    def stepper(self) -> Stepper | None:
+        return self._stepper(None)
+
+    def _stepper(self, smoothing_mass: float | None) -> Stepper | None:
+        if self._updates_itself:
+            return None
+        if isinstance(self.step_size, Steps):
+            return self.step_size.stepper(smoothing_mass)
+        return Constant(self.step_size)
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PIA(Iterative):
+    """The primal iterative algorithm: the generator is the greedy policy. It may cycle."""
+
+    def generate(self, iterate: Iterate) -> Policy:
+        return iterate.greedy
+
+
+@files.storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DIA(Iterative):
+    """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
+
+    `target` is a policy, or a method whose greedy policy is taken. `smoothing_mass` and
+    `temperature` are the paper's epsilon and tau. `lipschitz`, an upper bound on the Lipschitz
+    constant of the dual, and `discount` declare the model that the settings were chosen for: when
+    they satisfy eq. epsilon_tau_conditions, convergence is proven and the mode is `certified`.
+
+    `extend`, a radius, lets every state lend the share 1 - distance / radius of its dual to states
+    nearer than that. The shares do not depend on the dual and are at most one, hence the policy of
+    a state still changes by at most the lemma's constant times the change of the dual, now of the
+    dual within the radius: what is proven of convergence stays proven. Complementary slackness does
+    not extend, so actions that nearby states lend need not be greedy: `certify` tells by how much.
+    """
+
+    target: Policy | Method | files.Unstored = field(default_factory=Uniform)
+    temperature: float = 0.1
+    smoothing_mass: float = 0.1
+    lipschitz: float | None = None
+    discount: float | None = None
+    extend: float | None = None
+
+    @classmethod
+    def certified(
+        cls,
+        *,
+        lipschitz: float,
+        discount: float,
+        target: Policy | Method | None = None,
+        step_size: float = 1.0,
+        start: Any = "initial",
+        modulus: float = 0.9,
+        split: float = 0.5,
+    ) -> Self:
+        """Return settings for which convergence is proven: nearly the target policy, as a rule.
+
+        `lipschitz` comes from `contraction.dual_lipschitz`; `modulus` and `split` are those of
+        `contraction.certified_settings`, which also tells the price.
+        """
+        found = certified_settings(
+            lipschitz, discount, step_size=step_size, modulus=modulus, split=split
+        )
+        return cls(
+            target=Uniform() if target is None else target,
+            temperature=found.temperature,
+            smoothing_mass=found.smoothing_mass,
+            step_size=step_size,
+            start=start,
+            lipschitz=found.lipschitz,
+            discount=found.discount,
+        )
+
+    @classmethod
+    def practical(cls, **settings: Any) -> Self:
+        """Return settings as given, the plain constructor: good in practice, nothing proven."""
+        declared = [name for name in ("lipschitz", "discount") if name in settings]
+        if declared:
+            raise ArgumentError(f"{declared[0]} belongs to DIA.certified(...), not to practical")
+        return cls(**settings)
+
+    def __post_init__(self) -> None:
+        checks.positive(self.temperature, "temperature")
+        checks.positive(self.smoothing_mass, "smoothing_mass")
+        if self.extend is not None:
+            checks.positive(self.extend, "extend")
+        super().__post_init__()
+        if (self.lipschitz is None) != (self.discount is None):
+            raise ArgumentError("give DIA both lipschitz and discount, or neither")
+        if self.lipschitz is not None:
+            checked_lipschitz(self.lipschitz, "lipschitz")
+            checks.discount_factor(self.discount)
+        if not isinstance(self.target, Policy | Method | files.Unstored):
+            raise ArgumentError(
+                f"target is {self.target!r}, expected a policy such as Uniform(), or a method such "
+                "as Fixed(weights) whose greedy policy is the target"
+            )
+
+    @property
+    def modulus(self) -> float | None:
+        """The proven factor per iteration, below one; None where there is none."""
+        # The proof is that of this class's own generator and update, with a constant step.
+        changed = type(self).generate is not DIA.generate or self._updates_itself
+        if self.lipschitz is None or self.discount is None or changed:
+            return None
+        if isinstance(self.step_size, Steps):
+            return None
+        policy = softmax_lipschitz(self.temperature, self.smoothing_mass)
+        update = (1.0 - self.step_size, self.step_size)
+        modulus = contracts(policy, self.lipschitz, self.discount, update)
+        return modulus if modulus < 1.0 else None
+
+    @property
+    def mode(self) -> str:
+        return "practical" if self.modulus is None else "certified"
+
+    def prepare(self, bench: Bench) -> DIA:
+        if self.mode == "certified":
+            self._check_certified(bench)
+        if isinstance(self.target, files.Unstored):
+            raise ArgumentError(
+                f"the target {self.target.text} was not stored: build DIA(target=...) again"
+            )
+        if isinstance(self.target, Policy):
+            return self
+        return replace(self, target=_finished(bench, self.target, "target").greedy)
+
+    @property
+    def target_policy(self) -> Policy | None:
+        return self.target if isinstance(self.target, Policy) else None
+
+    def generate(self, iterate: Iterate) -> Policy:
+        assert isinstance(self.target, Policy)
+        settings = self.temperature, self.smoothing_mass, self.extend
+        return DualSoftmax(iterate.dual, self.target, *settings)
+
+    def stepper(self) -> Stepper | None:
+        return self._stepper(self.smoothing_mass)
+
+    def smoothed(self, smoothing_mass: float) -> DIA:
+        """Return this method with another smoothing mass, and its temperature in proportion."""
+        # The policy's Lipschitz constant, 2 / mass + 1 / (2 temperature), then scales as a whole.
+        factor = smoothing_mass / self.smoothing_mass
+        return replace(self, smoothing_mass=smoothing_mass, temperature=factor * self.temperature)
+
+    def _check_certified(self, bench: Bench) -> None:
+        """Refuse a model that the certified settings do not belong to."""
+        if not isinstance(bench, TabularBench):
+            raise ArgumentError(
+                "certified settings are proven for exact occupancies, which only a TabularModel "
+                "has: use DIA.practical(...) with the same temperature and smoothing_mass"
+            )
+        if bench.model.discount != self.discount:
+            raise ArgumentError(
+                f"the settings are certified for discount {self.discount}, the model has "
+                f"{bench.model.discount}: use DIA.certified(lipschitz=..., "
+                f"discount={bench.model.discount})"
+            )
+
+
+def _finished(bench: Bench, method: Method, role: str) -> Iterate:
+    """Run a method that another one needs as its start or target."""
+    outcome = select_weights(bench, method, Stop())
+    if outcome.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not outcome.status.is_success:
+        warnings.warn(
+            f"the {role}, {type(method).__name__}, ended as {outcome.status.name} and is used as "
+            f"it is: {outcome.status.message}",
+            BellweightWarning,
+            stacklevel=2,
+        )
+    return outcome.iterate

@@ -1,0 +1,47 @@
+"""Plans: recipes made of several solves, which `solve` runs like a method.
+
+A method chooses weights for one program. A plan may solve many programs, on other rows or with
+other bases, and returns what it found in a form of its own; every such answer has a `policy`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from bellweight.basis import Basis
+from bellweight.evaluation.occupancy import Simulation
+from bellweight.policies.policy import Model
+from bellweight.weights.loop import Iteration, Stop
+
+Found_co = TypeVar("Found_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Order:
+    """What the caller of `solve` asked for, besides the plan: its arguments, as given.
+
+    `judge` is about what the plan returns; the solves that it is made of are not judged.
+    """
+
+    model: Model
+    basis: Basis
+    rows: Any = None
+    simulation: Simulation | None = None
+    stop: Stop | None = None
+    regularisation: float = 0.0
+    seed: int = 0
+    jobs: int | None = None
+    progress: bool | Callable[[Iteration], None] = False
+    judge: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(ABC, Generic[Found_co]):
+    """A recipe of several solves: immutable settings, no data."""
+
+    @abstractmethod
+    def run(self, order: Order) -> Found_co:
+        """Carry out the plan."""

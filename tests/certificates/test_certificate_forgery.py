@@ -1,0 +1,394 @@
+"""Certificates that were changed: every field, every entry, every type; none of them passes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linear_models import desk, nonnegative
+from mutations import put
+
+import bellweight as bw
+
+ODD: list[Any] = [
+    None, True, "text", "1.0", [], [1.0], {}, {"a": 1}, 10**400, -(10**30), 1e308, -1e308,
+    math.inf, -math.inf, math.nan, -1, 0, 0.5, 3,
+]  # fmt: skip
+FIELDS = [field.name for field in dataclasses.fields(bw.Certificate)]
+NUMBERS = ["bound", "value", "cost"]
+
+
+def tabular() -> tuple[bw.Certificate, Any]:
+    queue = bw.problems.single_queue(capacity=12, discount=0.9)
+    result = bw.solve(queue, bw.Polynomial(2), bw.DIA(target=bw.Fixed("uniform")))
+    return bw.certify(queue, result), queue
+
+
+def estimated() -> tuple[bw.Certificate, Any]:
+    model = desk()
+    return bw.certify(model, bw.solve(model, bw.Affine(), bw.Fixed()), episodes=40), model
+
+
+def unproven() -> tuple[bw.Certificate, Any]:
+    network = bw.problems.QueueNetwork(
+        arrivals=[0.2, 0.0], services=[0.35, 0.3], routes=[1, None], groups=[[0, 1]]
+    )
+    model = network.model(discount=0.9)
+    rows = bw.SampledRows(bw.sample_states(model, 60, seed=1))
+    result = bw.solve(model, bw.Polynomial(2), bw.Fixed(), rows=rows)
+    return bw.certify(model, result, episodes=20), model
+
+
+MADE = {"tabular": tabular, "estimated": estimated, "unproven": unproven}
+
+
+@pytest.fixture(scope="module", params=MADE)
+def made(request: pytest.FixtureRequest) -> tuple[bw.Certificate, Any]:
+    found: tuple[bw.Certificate, Any] = MADE[request.param]()
+    return found
+
+
+def entries(record: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a record, lists by their first and last entry."""
+    if path:
+        yield path
+    if isinstance(record, dict):
+        for key in record:
+            yield from entries(record[key], (*path, key))
+    elif isinstance(record, list) and record:
+        for k in {0, len(record) - 1}:
+            yield from entries(record[k], (*path, k))
+
+
+def rejected(certificate: bw.Certificate, model: Any) -> bool:
+    try:
+        return not bw.verify(certificate, model).passed
+    except bw.BellweightError:
+        return True
+
+
+def differs(one: Any, other: Any) -> bool:
+    return type(one) is not type(other) or one != other
+
+
+def moved(value: Any) -> Any:
+    """A value of the same type, and another one."""
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, bool) or value is None:
+        return 1.0
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return 1.001 * value + 1e-3
+    if isinstance(value, dict):
+        return {**value, "more": 1.0}
+    return [*value, value[-1] if value else 1.0]
+
+
+def test_true_ones_pass(made: tuple[bw.Certificate, Any], tmp_path: Path) -> None:
+    certificate, model = made
+    found = bw.verify(certificate, model)
+    assert found.passed, str(found)
+    certificate.save(tmp_path / "c.json")
+    assert bw.verify(tmp_path / "c.json", model).passed
+    assert bw.Certificate.load(tmp_path / "c.json") == certificate
+
+
+def test_every_field_that_is_changed_is_noticed(made: tuple[bw.Certificate, Any]) -> None:
+    certificate, model = made
+    for name in FIELDS:
+        for value in [moved(getattr(certificate, name)), *ODD]:
+            if differs(value, getattr(certificate, name)):
+                assert rejected(replace(certificate, **{name: value}), model), (name, value)
+
+
+def test_every_entry_of_the_record_that_is_changed_is_noticed(
+    made: tuple[bw.Certificate, Any],
+) -> None:
+    certificate, model = made
+    for path in entries(certificate.record):
+        old: Any = certificate.record
+        for key in path:
+            old = old[key]
+        for value in [moved(old), *ODD]:
+            if differs(value, old):
+                record = put(certificate.record, path, value)
+                assert rejected(replace(certificate, record=record), model), (path, value)
+
+
+def test_files_with_every_odd_value_end_in_named_errors(
+    made: tuple[bw.Certificate, Any], tmp_path: Path
+) -> None:
+    certificate, model = made
+    certificate.save(tmp_path / "c.json")
+    document = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
+    path = tmp_path / "changed.json"
+    for name in document:
+        for value in ODD:
+            if not differs(value, document[name]):
+                continue
+            path.write_text(json.dumps({**document, name: value}), encoding="utf-8")
+            with contextlib.suppress(bw.FileError):
+                bw.Certificate.load(path)
+            with contextlib.suppress(bw.FileError):
+                assert not bw.verify(path, model).passed, (name, value)
+        path.write_text(
+            json.dumps({k: v for k, v in document.items() if k != name}), encoding="utf-8"
+        )
+        with pytest.raises(bw.FileError):
+            bw.Certificate.load(path)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "1" + "0" * 400, "1" * 5_000])
+def test_numbers_beyond_all_bounds_are_refused(number: str, tmp_path: Path) -> None:
+    certificate, model = tabular()
+    path = tmp_path / "c.json"
+    certificate.save(path)
+    text = path.read_text(encoding="utf-8")
+    for name in NUMBERS:
+        claimed = f'"{name}": {json.dumps(getattr(certificate, name))}'
+        assert claimed in text
+        path.write_text(text.replace(claimed, f'"{name}": {number}'), encoding="utf-8")
+        with pytest.raises(bw.FileError):
+            bw.Certificate.load(path)
+        forged = bw.verify(path, model) if len(number) < 4_000 else None
+        assert forged is None or not forged.passed
+
+
+def test_one_infinite_claim_does_not_carry_the_others() -> None:
+    certificate, model = tabular()
+    forged = replace(certificate, value=math.inf, cost=5.0, bound=0.0)
+    found = bw.verify(forged, model)
+    assert not found.passed
+    assert "finite" in str(found)
+    with pytest.raises(bw.ArgumentError, match="finite"):
+        forged.sealed()
+
+
+def test_deep_and_broken_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    for text in (
+        "[" * 100_000,
+        '{"bellweight_certificate": true}',
+        '{"bellweight_certificate": 2}',
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(bw.FileError):
+            bw.Certificate.load(path)
+    path.write_bytes(b"\xff\xfe{")
+    with pytest.raises(bw.FileError):
+        bw.Certificate.load(path)
+    with pytest.raises(bw.FileError, match="cannot read"):
+        bw.Certificate.load(tmp_path)
+
+
+# Whoever changes a certificate can compute the checksum again
+
+
+def forged(certificate: bw.Certificate, **changes: Any) -> bw.Certificate:
+    return replace(certificate, **changes).sealed()
+
+
+STATED = {
+    "tabular": [
+        "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
+        "kind", "reason", "value", "cost", "violation", "repair", "confidence", "evidence",
+        "model_digest", "tolerance", "seed", "episodes", "horizon",
+    ],
+    "estimated": [
+        "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
+        "kind", "reason", "value", "cost", "violation", "repair", "confidence", "evidence",
+        "model_digest", "tolerance", "seed", "episodes", "horizon",
+    ],
+    "unproven": [
+        "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
+        "kind", "reason", "violation", "repair", "confidence", "model_digest", "tolerance",
+    ],
+}  # fmt: skip
+OTHER = {"kind": "exact", "confidence": 0.9, "episodes": 41, "horizon": 77}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_new_checksum_does_not_save_a_changed_field(kind: str) -> None:
+    certificate, model = MADE[kind]()
+    for name in STATED[kind]:
+        value = OTHER.get(name, moved(getattr(certificate, name)))
+        if name == "kind" and kind == "tabular":
+            value = "estimated"
+        assert not bw.verify(forged(certificate, **{name: value}), model).passed, name
+    unchecked = set(FIELDS) - set(STATED[kind]) - {"record", "checksum"}
+    told = " ".join(bw.verify(certificate, model).notes)
+    for name in unchecked:
+        assert name in told, f"{name} is neither checked nor said not to be"
+
+
+@pytest.mark.parametrize(
+    ("entry", "change"),
+    [
+        ("coef", lambda old: [old[0], old[1] + 1e-3, *old[2:]]),
+        ("coef", lambda old: [*old, 1.0]),
+        ("solved", lambda old: [old[0] + 1.0, *old[1:]]),
+        ("basis", lambda old: {**old, "exponents": old["exponents"][::-1]}),
+        ("basis", lambda old: {"kind": "unknown", "reason": "too large"}),
+        ("moments", lambda old: [old[0], old[1] + 1e-3, *old[2:]]),
+        ("weights", lambda old: old[::-1]),
+        ("policy", lambda old: {"kind": "uniform"}),
+        ("policy", lambda old: {"kind": "actions", "actions": old["actions"][::-1]}),
+        ("policy", lambda old: {"kind": "actions", "actions": [9] * 13}),
+        ("generated", lambda old: {"kind": "uniform"}),
+        ("generated", lambda old: {**old, "smoothing_mass": 0.7}),
+        ("names", lambda old: old[:-1]),
+        ("method", lambda old: 3),
+    ],
+)
+def test_a_new_checksum_does_not_save_a_changed_record(entry: str, change: Any) -> None:
+    certificate, model = tabular()
+    record = {**certificate.record, entry: change(certificate.record[entry])}
+    assert not bw.verify(forged(certificate, record=record), model).passed
+
+
+def test_probabilities_that_are_a_little_short_are_made_whole() -> None:
+    model = tabular()[1]
+    policy = bw.Table(np.eye(1, model.n_actions)[[0] * model.n_states] * (1.0 - 9e-9))
+    found = bw.certify(model, bw.solve(model, bw.Polynomial(2), bw.Fixed()), policy)
+    exact = model.initial @ bw.exact.policy_value(model, bw.Table(np.zeros(13, dtype=np.int64)))
+    assert found.cost == pytest.approx(exact, rel=1e-13)
+    assert bw.verify(found, model).passed
+
+
+def test_a_huge_negative_value_does_not_loosen_the_cost() -> None:
+    certificate, model = tabular()
+    low = [-1e12, *certificate.record["coef"][1:]]
+    record = {k: v for k, v in certificate.record.items() if k not in ("weights", "generated")}
+    value = certificate.value - certificate.record["coef"][0] - 1e12
+    base = forged(
+        replace(certificate, **dict.fromkeys(CORO)), value=value, repair=certificate.value - value,
+        bound=certificate.cost - value, record={**record, "coef": low},
+    )  # fmt: skip
+    assert bw.verify(base, model).passed, str(bw.verify(base, model))
+    assert not bw.verify(forged(base, cost=0.999 * base.cost), model).passed
+
+
+CORO = ["greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement"]
+
+
+# Linear models
+
+
+def two_greedy(model: bw.LinearModel) -> tuple[bw.Result, bw.Greedy]:
+    result = bw.solve(model, bw.Affine(), bw.Fixed())
+    other = bw.Greedy(basis=bw.Affine(), coef=np.zeros(2), model=model)
+    return result, other
+
+
+def test_another_greedy_policy_is_checked_against_itself() -> None:
+    model = desk()
+    result, other = two_greedy(model)
+    own = bw.certify(model, result, episodes=40)
+    found = bw.certify(model, result, other, episodes=40)
+    assert abs(found.cost - own.cost) > 1.0
+    assert bw.verify(found, model).passed, str(bw.verify(found, model))
+    swapped = {**found.record, "policy": own.record["policy"]}
+    assert not bw.verify(forged(found, record=swapped), model).passed
+
+
+def test_what_decides_ties_is_recorded() -> None:
+    model = desk()
+    result = bw.solve(model, bw.Affine(), bw.Fixed())
+    for wish in ([1.0, 0.0], [0.0, 1.0]):
+        policy = replace(result.policy, preference=np.array(wish))
+        found = bw.certify(model, result, policy, episodes=20)
+        assert found.record["policy"]["preference"] == wish
+        assert bw.verify(found, model).passed
+
+
+def test_random_and_softmax_policies_are_verified() -> None:
+    model = bw.problems.scheduling("tiny")
+    result = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
+    softmax = bw.DualSoftmax(result.support, bw.Uniform(), 1.0, 0.5)
+    for policy in (bw.Uniform(), softmax):
+        found = bw.certify(model, result, policy, episodes=20)
+        assert found.kind == "estimated"
+        assert bw.verify(found, model).passed, str(bw.verify(found, model))
+
+
+def test_a_rule_cannot_be_verified_and_the_reason_is_said() -> None:
+    model = desk()
+    result = bw.solve(model, bw.Affine(), bw.Fixed())
+    rule = bw.Rule(lambda states: np.column_stack([np.minimum(states[:, 0], 4), 0 * states[:, 0]]))
+    found = bw.verify(bw.certify(model, result, rule, episodes=20), model)
+    assert not found.passed
+    assert "a Rule, which a certificate cannot hold" in str(found)
+
+
+def test_the_violation_of_a_linear_model_is_proven_by_multipliers() -> None:
+    certificate, model = estimated()
+    assert certificate.record["multipliers"] is not None
+    assert any(note.startswith("independent") for note in bw.verify(certificate, model).notes)
+    for change in (
+        lambda old: [0.0] * len(old),
+        lambda old: [-y for y in old],
+        lambda old: [y + 1.0 for y in old],
+    ):
+        record = {**certificate.record, "multipliers": change(certificate.record["multipliers"])}
+        assert not bw.verify(forged(certificate, record=record), model).passed
+
+
+def test_multipliers_bound_the_slack_of_every_pair() -> None:
+    from bellweight.certificates.weak_duality import least_slack
+
+    model = desk()
+    table = model.to_tabular()
+    rng = np.random.default_rng(1)
+    box = model.state_lower, model.state_upper
+    for _ in range(50):
+        coef, multipliers = 5.0 * rng.standard_normal(2), 3.0 * rng.standard_normal(2)
+        values = coef[0] + coef[1] * table.states[:, 0]
+        slack = table.cost + table.discount * (table.transition @ values)
+        slack -= values[table.pair_state]
+        assert least_slack(model, coef, box, multipliers) <= slack.min() + 1e-12
+
+
+def test_the_clinic_with_endless_backlogs_is_proven_by_multipliers() -> None:
+    model = bw.problems.scheduling("small")
+    result = bw.solve(model, nonnegative(model), bw.Fixed())
+    certificate = bw.certify(model, result, episodes=16)
+    assert certificate.kind == "estimated"
+    assert certificate.record["multipliers"] is not None
+    assert bw.verify(certificate, model).passed, str(bw.verify(certificate, model))
+
+
+def test_a_claim_to_simulate_for_ever_is_refused() -> None:
+    certificate, model = estimated()
+    found = bw.verify(forged(certificate, episodes=10**15), model)
+    assert not found.passed
+    assert "not simulated again" in str(found)
+
+
+# The verifier's own arithmetic
+
+
+def exact_queue(degree: int, initial: str) -> tuple[bw.TabularModel, bw.Certificate]:
+    queue = bw.problems.single_queue(capacity=1_000, initial=initial)
+    result = bw.solve(queue, bw.Polynomial(degree), bw.Fixed())
+    return queue, bw.certify(queue, result)
+
+
+@pytest.mark.parametrize("make", [lambda: exact_queue(3, "empty"), lambda: exact_queue(5, "empty")])
+def test_what_is_found_never_lies_above_the_optimum(
+    make: Callable[[], tuple[bw.TabularModel, bw.Certificate]],
+) -> None:
+    model, certificate = make()
+    found = {check.term: check.found for check in bw.verify(certificate, model).checks}
+    optimum = float(model.initial @ bw.exact.optimal(model).values)
+    assert found["value"] <= optimum + 1e-12 * optimum
+    assert found["cost"] >= certificate.cost

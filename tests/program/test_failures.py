@@ -1,0 +1,174 @@
+"""Programs that have no answer, and solvers that give a wrong one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import reference
+
+import bellweight as bw
+from bellweight.program import alp
+from bellweight.program.alp import AlpProgram
+from bellweight.program.master import LpAnswer, MasterLp
+from bellweight.program.rows import AllRows
+
+
+def test_a_bound_that_excludes_every_value_is_infeasible(two_states: bw.TabularModel) -> None:
+    """No value function lies above the optimal one, so the constant cannot be 100."""
+    with pytest.raises(bw.SolverError, match=r"infeasible.*try: widen the bounds") as caught:
+        bw.solve(two_states, bw.Polynomial(0, lower=100.0), bw.Fixed())
+    assert caught.value.status is bw.Status.INFEASIBLE
+    assert caught.value.history == ()
+    assert isinstance(caught.value, bw.BellweightError)
+
+
+def test_a_bound_on_the_constant_alone_is_infeasible_in_a_richer_basis(
+    small_queue: bw.TabularModel,
+) -> None:
+    free = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed())
+    ceiling = float(bw.exact.optimal(small_queue).values[0])
+    assert free.coef[0] <= ceiling
+    lower = [ceiling + 1.0, -np.inf, -np.inf]
+    with pytest.raises(bw.SolverError) as caught:
+        bw.solve(small_queue, bw.Polynomial(2, lower=lower), bw.Fixed())
+    assert caught.value.status is bw.Status.INFEASIBLE
+
+
+def test_moments_that_no_weights_have_are_unbounded(small_queue: bw.TabularModel) -> None:
+    """All rows of a model bound every objective that comes from weights, but not any vector."""
+    with pytest.raises(bw.SolverError, match=r"grows without limit along.*try: add") as caught:
+        bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(moments=[1.0, 1e6]))
+    assert caught.value.status is bw.Status.UNBOUNDED
+
+
+def test_a_failure_in_a_later_iteration_carries_the_history(
+    small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve, calls = AlpProgram.solve, []
+
+    def failing(self: AlpProgram, *args: object) -> object:
+        calls.append(args)
+        if len(calls) == 4:
+            raise bw.SolverError(bw.Status.FAILED, "no luck")
+        return solve(self, *args)
+
+    monkeypatch.setattr(AlpProgram, "solve", failing)
+    with pytest.raises(bw.SolverError, match=r"no luck.*try: check the model") as caught:
+        bw.solve(small_queue, bw.Polynomial(3), bw.DIA(step_size=0.5))
+    assert caught.value.status is bw.Status.FAILED
+    assert [record.iteration for record in caught.value.history] == [0, 1, 2]
+    assert all(record.sup_norm > 0.0 for record in caught.value.history)
+
+
+class WrongVertex:
+    """A solver that says "optimal" about the answer to another question."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.moments = np.zeros(0)
+        self.solve = MasterLp.solve
+        self.set_moments = MasterLp.set_moments
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> WrongVertex:
+        def solve(lp: MasterLp, **options: bool) -> LpAnswer:
+            return self.answer(lp)
+
+        def set_moments(lp: MasterLp, moments: np.ndarray) -> None:
+            self.moments = moments
+            self.set_moments(lp, moments)
+
+        monkeypatch.setattr(MasterLp, "solve", solve)
+        monkeypatch.setattr(MasterLp, "set_moments", set_moments)
+        return self
+
+    def answer(self, lp: MasterLp) -> LpAnswer:
+        right = self.solve(lp)
+        if self.times == 0 or right.status is not bw.Status.OPTIMAL:
+            return right
+        self.times -= 1
+        self.set_moments(lp, np.eye(lp.n_basis)[0] * self.moments[0])
+        wrong = self.solve(lp)
+        self.set_moments(lp, self.moments)
+        basic = wrong.basic if set(wrong.basic) != set(right.basic) else right.basic[:-1]
+        return replace(right, basic=basic)
+
+
+@pytest.fixture
+def bounded() -> tuple[bw.TabularModel, bw.Basis]:
+    return bw.problems.single_queue(capacity=30, discount=0.95), bw.Polynomial(3)
+
+
+def test_a_wrong_optimum_that_persists_is_called_inaccurate(
+    bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    WrongVertex(times=1_000).install(monkeypatch)
+    monkeypatch.setattr(alp, "MOST_REFINED", 0)  # closes the road with twice the digits
+    result = bw.solve(model, basis, bw.Fixed())
+    assert result.status is bw.Status.INACCURATE
+    assert not result.audit.passed
+    assert not result.status.is_success
+    assert "INACCURATE" in str(result)
+    assert bw.Status.INACCURATE.remedy in str(result)
+
+
+def test_a_wrong_optimum_that_persists_is_found_with_twice_the_digits(
+    bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    wanted, _ = reference.full_program(model, basis, model.initial)
+    WrongVertex(times=1_000).install(monkeypatch)
+    result = bw.solve(model, basis, bw.Fixed())
+    assert result.status is bw.Status.CONVERGED
+    assert result.objective == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_wrong_optimum_that_does_not_persist_is_repaired(
+    times: int, bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    wanted, _ = reference.full_program(model, basis, model.initial)
+    wrong = WrongVertex(times).install(monkeypatch)
+    result = bw.solve(model, basis, bw.Fixed())
+    assert wrong.times == 0
+    assert result.status is bw.Status.CONVERGED
+    assert result.objective == pytest.approx(wanted, rel=1e-8)
+
+
+def test_an_inaccurate_iterate_overrules_convergence(
+    small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve = AlpProgram.solve
+    monkeypatch.setattr(
+        AlpProgram,
+        "solve",
+        lambda self, *args: replace(solve(self, *args), status=bw.Status.INACCURATE),
+    )
+    assert bw.solve(small_queue, bw.Polynomial(3), bw.DIA()).status is bw.Status.INACCURATE
+
+
+def test_a_violation_is_not_hidden_by_rows_without_scale() -> None:
+    """A row of zeros divides zero by zero; the violated row must still come first."""
+    model = bw.TabularModel.from_arrays([[0.0], [1.0]], [np.eye(2)], 0.5, [1.0, 0.0])
+    found = AllRows().on(model, bw.Indicator()).separate(np.array([0.0, 10.0]), unit=0.0)
+    assert found.close[0] == 1
+    assert (found.close_size > 0.0).all()
+
+
+def test_a_model_without_costs_is_solved() -> None:
+    model = bw.TabularModel.from_arrays(np.zeros((3, 2)), [np.eye(3)] * 2, 0.9, [1.0, 0.0, 0.0])
+    for basis in (bw.Affine(), bw.Indicator()):
+        result = bw.solve(model, basis, bw.DIA())
+        assert result.status is bw.Status.CONVERGED
+        assert result.coef.tolist() == [0.0] * len(result.coef)
+        assert result.dual.sum() == pytest.approx(10.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("status", list(bw.Status))
+def test_every_status_has_its_own_message_and_failures_a_remedy(status: bw.Status) -> None:
+    assert len(status.message) > 20
+    assert [s.message for s in bw.Status].count(status.message) == 1
+    assert status.is_success == (status.remedy == "")

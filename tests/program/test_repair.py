@@ -1,0 +1,101 @@
+"""Bounds that survive rounding: proven in exact arithmetic, and close to what was found."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import bellweight as bw
+from bellweight.program.repair import repaired
+from bellweight.program.rows import AllRows, TabularRows
+
+
+def exact_slack(rows: TabularRows, coef: np.ndarray, pair: int) -> Fraction:
+    """Return the slack of a row in fractions, from features, chances and costs as doubles."""
+    model = rows.model
+
+    def value(state: int) -> Fraction:
+        features = rows.features(np.array([state]))
+        features = (features.toarray() if sparse.issparse(features) else np.asarray(features))[0]
+        parts = zip(features, coef, strict=True)
+        return sum((Fraction(float(f)) * Fraction(float(c)) for f, c in parts), Fraction(0))
+
+    entries = slice(model.transition.indptr[pair], model.transition.indptr[pair + 1])
+    ahead = sum(
+        (
+            Fraction(float(p)) * value(int(y))
+            for p, y in zip(
+                model.transition.data[entries], model.transition.indices[entries], strict=True
+            )
+        ),
+        Fraction(0),
+    )
+    here = value(int(model.pair_state[pair]))
+    return Fraction(float(model.cost[pair])) + Fraction(model.discount) * ahead - here
+
+
+@pytest.mark.parametrize("initial", ["empty", "geometric", "reverse"])
+@pytest.mark.parametrize("degree", [2, 4, 6, 8])
+def test_high_degrees_keep_their_bound(degree: int, initial: str) -> None:
+    model = bw.problems.single_queue(capacity=4_999, initial=initial)
+    result = bw.solve(model, bw.Polynomial(degree), bw.Fixed("initial"))
+    assert result.status is bw.Status.CONVERGED
+    assert result.lower_bound == pytest.approx(result.objective, rel=1e-4)
+    optimum = float(model.initial @ bw.exact.optimal(model).values)
+    assert result.lower_bound <= optimum
+    certificate = bw.certify(model, result)
+    assert certificate.value == result.lower_bound
+    assert bw.verify(certificate, model).passed
+
+
+def test_the_bound_of_the_paper_s_queue() -> None:
+    queue = bw.problems.single_queue(initial="empty")
+    result = bw.solve(queue, bw.Polynomial(6), bw.DIA())
+    assert result.lower_bound == pytest.approx(113.148, abs=2e-3)
+
+
+def test_repaired_rows_hold_in_fractions() -> None:
+    model = bw.problems.single_queue(capacity=4_999, initial="empty")
+    rows = AllRows().on(model, bw.Polynomial(6))
+    result = bw.solve(model, bw.Polynomial(6), bw.Fixed("initial"))
+    found = repaired(rows, result.coef, result.moments)
+    slack = np.concatenate([block for _, block in rows.all_slacks(found.coef)])
+    size = np.concatenate([rows.terms(found.coef, states) for states in rows.state_blocks()])
+    for pair in np.argsort(slack / size)[:200]:
+        assert exact_slack(rows, found.coef, int(pair)) >= 0
+
+
+@settings(max_examples=60)
+@given(strategies.problems())
+def test_a_repaired_bound_is_proven_in_fractions(problem: strategies.Problem) -> None:
+    model, basis, weights = problem
+    result = bw.solve(model, basis, bw.Fixed(weights), judge=False)
+    rows = AllRows().on(model, result.basis)
+    found = repaired(rows, result.coef, result.moments)
+    assert all(exact_slack(rows, found.coef, pair) >= 0 for pair in range(model.n_pairs))
+    best = float(model.initial @ bw.exact.optimal(model).values)
+    assert found.value <= best + 1e-9 * (1.0 + abs(best))
+
+
+@given(st.integers(0, 200))
+def test_a_shift_is_the_repair_of_what_is_no_optimum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = bw.problems.single_queue(capacity=20, discount=0.9)
+    rows = AllRows().on(model, bw.Polynomial(2))
+    coef = rng.normal(size=3) * [10.0, 1.0, 0.1]
+    found = repaired(rows, coef, rows.moments(model.initial))
+    assert all(exact_slack(rows, found.coef, pair) >= 0 for pair in range(model.n_pairs))
+
+
+def test_a_repair_that_takes_much_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = bw.problems.single_queue(capacity=200, initial="empty")
+    monkeypatch.setattr(sys.modules["bellweight.solve"], "_MUCH", 1e-12)
+    with pytest.warns(bw.BellweightWarning, match="it takes to make every row hold"):
+        bw.solve(model, bw.Polynomial(3), bw.Fixed("initial"), judge=False)
