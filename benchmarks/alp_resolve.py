@@ -22,7 +22,7 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
 from bellweight.program.alp import AlpProgram
 from bellweight.program.rows import TabularRows

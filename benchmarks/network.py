@@ -16,7 +16,7 @@ from simulation import IDLE, hashing
 
 import bellweight as bw
 from bellweight.common.streams import stream_keys
-from bellweight.simulation.episodes import rollout_of
+from bellweight.evaluation.evaluate import rollout_of
 
 EPISODES, HORIZON, REPEATS = 1_024, 1_379, 7
 

@@ -11,7 +11,7 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.evaluation.occupancy import simulated_occupancy
+from bellweight.backends import simulated_occupancy
 from bellweight.program.alp import AlpProgram
 from bellweight.program.minimum_norm import minimum_norm_dual
 from bellweight.program.regularised import PenaltyProgram

@@ -15,7 +15,7 @@ import numpy as np
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.evaluation.occupancy import simulated_occupancy
+from bellweight.backends import simulated_occupancy
 from bellweight.program.alp import AlpProgram
 
 STATES = 5_000

@@ -28,8 +28,9 @@ ROOMS = [
     "program",
     "policies",
     "simulation",
-    "evaluation",
+    "exact",
     "backends",
+    "evaluation",
     "weights",
     "results",
     "solve",
@@ -133,6 +134,43 @@ def importers_of(library: str) -> set[str]:
 
 def test_only_the_master_imports_the_solver() -> None:
     assert importers_of("highspy") == {"program/master.py"}
+
+
+KINDS = {
+    "TabularModel", "EventModel", "LinearModel", "TabularRows", "EventRows", "LinearRows",
+    "BellmanRows", "TabularSetup", "EventSetup", "LinearSetup", "TabularBackend", "EventBackend",
+    "LinearBackend",
+}  # fmt: skip
+# The models' own files may ask for their kind; so may the backends.
+OWN_FILES = ("models/", "backends/", "program/priced_rows.py", "exact/")
+ASKING = {
+    "certificates/certificate.py": 2,  # what is proven differs in kind, not in degree
+    "certificates/verification.py": 2,  # the verifier keeps apart from the backends
+    "evaluation/evaluate.py": 1,  # compare_ties is about linear models alone
+    "plans/resampling.py": 1,  # so is re-drawing about event models
+    "testing/__init__.py": 1,  # which checks to run
+}
+
+
+def kind_checks(path: Path) -> int:
+    """How often a file asks what kind of model, rows or backend it has."""
+    return sum(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("isinstance", "issubclass", "type")
+        and any(
+            isinstance(name, ast.Name) and name.id in KINDS
+            for argument in node.args[1:]
+            for name in ast.walk(argument)
+        )
+        for node in ast.walk(parsed(path))
+    )
+
+
+def test_few_places_ask_for_the_kind_of_a_model() -> None:
+    places = {str(path.relative_to(SOURCE)): kind_checks(path) for path in FILES}
+    asking = {name: n for name, n in places.items() if n > 0 and not name.startswith(OWN_FILES)}
+    assert asking == ASKING
+    assert sum(ASKING.values()) <= 10
 
 
 def test_no_file_imports_pickle() -> None:

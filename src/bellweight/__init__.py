@@ -4,11 +4,11 @@ It solves the approximate linear program, chooses the state-relevance weights by
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 """
 
-from bellweight import problems, testing
+from bellweight import exact, problems, testing
 from bellweight.analysis import contraction
 from bellweight.analysis.sensitivity import Sensitivity, Setting, sensitivity
 from bellweight.analysis.weights_matter import Probe, weights_matter
-from bellweight.backends.backend import Iterate
+from bellweight.backends.setup import Iterate
 from bellweight.basis import (
     Affine,
     Basis,
@@ -40,7 +40,6 @@ from bellweight.common.status import (
     Status,
     WorkerError,
 )
-from bellweight.evaluation import exact
 from bellweight.evaluation.evaluate import (
     Comparison,
     Difference,
@@ -49,7 +48,6 @@ from bellweight.evaluation.evaluate import (
     compare_ties,
     evaluate,
 )
-from bellweight.evaluation.occupancy import Simulation
 from bellweight.evaluation.race import Race, Standing, race
 from bellweight.models import (
     EventModel,
@@ -85,6 +83,7 @@ from bellweight.program.rows import AllRows, SampledRows
 from bellweight.report import report
 from bellweight.results.judgement import Judgement
 from bellweight.simulation.episodes import sample_states
+from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Phase, Result, solve
 from bellweight.weights.loop import Iteration, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy, Iterative

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from bellweight.backends.backend import Bench, Cost, Iterate, Point, SimulatedBench, TabularBench
+from bellweight.backends import Estimate, Iterate, Point, Setup, backend_of, setup_of
 from bellweight.basis import Basis
 from bellweight.common import checks, files, identity
 from bellweight.common.checks import FloatArray
@@ -26,19 +26,17 @@ from bellweight.common.status import (
     ArgumentError,
     BellweightError,
     BellweightWarning,
-    ModelError,
     Status,
 )
-from bellweight.evaluation.occupancy import Simulation
-from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.compile import announcing
 from bellweight.policies.policy import Model
-from bellweight.program.priced_rows import LinearRows, PricedRows
-from bellweight.program.repair import Repaired, repaired
-from bellweight.program.rows import AllRows, EventRows, SampledRows, TabularRows
+from bellweight.program.priced_rows import PricedRows
+from bellweight.program.repair import Repaired
+from bellweight.program.rows import AllRows, SampledRows
 from bellweight.program.solution import AlpSolution, cost_unit
 from bellweight.results import judgement
 from bellweight.results.result import Phase, Result
+from bellweight.simulation.occupancy import Simulation
 from bellweight.weights.loop import Iteration, Method, Outcome, Stop, select_weights
 from bellweight.weights.plan import Order, Plan
 
@@ -46,8 +44,6 @@ __all__ = [
     "Phase",
     "Result",
     "Rows",
-    "basis_of",
-    "bench_of",
     "judged",
     "result_of",
     "solve",
@@ -119,7 +115,9 @@ def solve(
     began = time.perf_counter()
     seed = checks.count(seed, "seed", least=0)
     if isinstance(method, Plan):
-        _check(model, basis)
+        backend_of(model)
+        if not isinstance(basis, Basis):
+            raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
         checks.at_least_zero(regularisation, "regularisation")
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
@@ -132,11 +130,11 @@ def solve(
         )  # fmt: skip
         return _warned(found) if isinstance(found, Result) else found
     with announcing(_say) if progress is True else nullcontext():
-        bench = bench_of(model, basis, rows, simulation, seed, jobs, regularisation)
-        earlier = _earlier(resume, model, method, bench)
+        setup = setup_of(model, basis, rows, simulation, seed, jobs, regularisation)
+        earlier = _earlier(resume, model, method, setup)
         limits = stop or Stop()
         outcome = select_weights(
-            bench,
+            setup,
             method,
             limits,
             point=None if earlier is None else _reached(earlier),
@@ -145,17 +143,17 @@ def solve(
             watch=watch_of(progress),
         )
         seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
-        result = result_of(bench, method, outcome, limits, seed, seconds)
-        return _warned(judged(bench, outcome, result) if judge else result)
+        result = result_of(setup, method, outcome, limits, seed, seconds)
+        return _warned(judged(setup, outcome, result) if judge else result)
 
 
-def judged(bench: Bench, outcome: Outcome, result: Result) -> Result:
+def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
     """Return a result with its policy judged; one that was interrupted is left as it is."""
     if result.status is Status.INTERRUPTED:
         return result
     try:
         found, notes = judgement.judge(
-            bench,
+            setup,
             result.policy,
             outcome.target,
             cost=result.cost,
@@ -194,51 +192,8 @@ def _reached(result: Result) -> Point:
     return Point(result.moments, result.weights, result.moments_error)
 
 
-def bench_of(
-    model: Model,
-    basis: Basis,
-    rows: Rows | None = None,
-    simulation: Simulation | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
-    regularisation: float = 0.0,
-) -> Bench:
-    """Return what several runs on one model and basis can share: rows and one warm program."""
-    _check(model, basis)
-    delta = checks.at_least_zero(regularisation, "regularisation")
-    simulation = simulation or Simulation()
-    if isinstance(model, TabularModel):
-        if rows is not None and not isinstance(rows, AllRows):
-            raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")
-        return TabularBench((rows or AllRows()).on(model, basis), delta)
-    if isinstance(model, LinearModel):
-        if rows is not None and not isinstance(rows, PricedRows):
-            raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
-        if delta > 0.0:
-            raise ArgumentError(
-                f"regularisation is {delta:g}, expected 0 for a linear model: it needs all rows, "
-                "and pricing finds them one by one; to_tabular() lists them where they are few"
-            )
-        return SimulatedBench((rows or PricedRows()).on(model, basis), simulation, seed, jobs)
-    if not isinstance(rows, SampledRows):
-        raise ArgumentError(
-            "an event model's states cannot be enumerated: pass "
-            "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
-        )
-    return SimulatedBench(rows.on(model, basis), simulation, seed, jobs, delta)
-
-
-def _check(model: Any, basis: Any) -> None:
-    if not isinstance(model, TabularModel | EventModel | LinearModel):
-        raise ModelError(
-            f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel"
-        )
-    if not isinstance(basis, Basis):
-        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
-
-
 def run_part(
-    bench: Bench,
+    setup: Setup,
     method: Method,
     order: Order,
     *,
@@ -249,18 +204,18 @@ def run_part(
     """Run a method as part of a plan, `owner` if the result is to name it; Ctrl-C is passed on."""
     began = time.perf_counter()
     limits = order.stop or stop or Stop()
-    outcome = select_weights(bench, method, limits, watch=watch_of(order.progress), visit=visit)
+    outcome = select_weights(setup, method, limits, watch=watch_of(order.progress), visit=visit)
     if outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     seconds = time.perf_counter() - began
-    return result_of(bench, owner or method, outcome, limits, order.seed, seconds)
+    return result_of(setup, owner or method, outcome, limits, order.seed, seconds)
 
 
 def _earlier(
     resume: Result | str | os.PathLike[str] | None,
     model: Model,
     method: Method,
-    bench: Bench,
+    setup: Setup,
 ) -> Result | None:
     if resume is None:
         return None
@@ -272,12 +227,12 @@ def _earlier(
         raise ArgumentError(
             f"resume is the result of another model{doubt}: pass the model it came from"
         )
-    if earlier.names != bench.rows.names:
+    if earlier.names != setup.rows.names:
         raise ArgumentError(
-            f"resume has {len(earlier.names)} basis functions, the basis {len(bench.rows.names)}; "
-            f"{_first_difference(earlier.names, bench.rows.names)}: use the same basis"
+            f"resume has {len(earlier.names)} basis functions, the basis {len(setup.rows.names)}; "
+            f"{_first_difference(earlier.names, setup.rows.names)}: use the same basis"
         )
-    basis = basis_of(bench)
+    basis = setup.basis
     if not identity.same(earlier.basis, basis):
         raise ArgumentError(
             f"resume was solved with another basis, though its functions have the same names"
@@ -289,11 +244,11 @@ def _earlier(
             f"{_doubt(earlier.method, method)}: use the same method and settings, or "
             "start=Fixed(result.weights)"
         )
-    if earlier.regularisation != bench.regularisation:
+    if earlier.regularisation != setup.regularisation:
         raise ArgumentError(
             f"resume was solved with regularisation={earlier.regularisation:g}: use the same"
         )
-    if isinstance(bench, SimulatedBench) and earlier.seed != bench.seed:
+    if not setup.is_exact and earlier.seed != setup.seed:
         raise ArgumentError(f"resume was simulated with seed={earlier.seed}: use the same seed")
     return earlier
 
@@ -338,7 +293,7 @@ def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
 
 
 def result_of(
-    bench: Bench,
+    setup: Setup,
     method: Method | Plan[Any],
     outcome: Outcome,
     stop: Stop,
@@ -346,79 +301,52 @@ def result_of(
     seconds: float,
 ) -> Result:
     """Return what a run of the loop found."""
-    iterate, model = outcome.iterate, bench.model
+    iterate, model = outcome.iterate, setup.model
     coef = iterate.solution.coef
-    tabular = model if isinstance(model, TabularModel) else None
-    bound = _proven(bench, iterate)
+    bound = setup.proven(coef, iterate.moments)
+    dual = setup.over_pairs(iterate.dual)
     return Result(
         status=outcome.status,
         method=method,
         mode=method.mode if isinstance(method, Method) else "practical",
-        basis=basis_of(bench),
-        names=bench.rows.names,
+        basis=setup.basis,
+        names=setup.rows.names,
         coef=_frozen(coef),
         moments=_frozen(iterate.moments),
         weights=None if iterate.weights is None else _frozen(iterate.weights),
         support=iterate.dual,
-        dual=None if tabular is None else _frozen(iterate.dual.over_pairs(tabular)),
+        dual=None if dual is None else _frozen(dual),
         policy=iterate.greedy,
         objective=iterate.solution.objective,
         lower_bound=None if bound is None else bound.value,
-        cost=None if tabular is None else bench.cost(iterate.greedy).mean,
+        cost=setup.cost(iterate.greedy).mean if setup.is_exact else None,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
-        phases=tuple(_phase(bench, *phase) for phase in _paired(outcome)),
-        warnings=_notes(bench, iterate, bound),
+        phases=tuple(_phase(setup, *phase) for phase in _paired(outcome)),
+        warnings=_notes(setup, iterate, bound),
         stop=stop,
         seed=seed,
         seconds=seconds,
         model_name=model.name,
-        model_size=_size(bench),
+        model_size=setup.size_text,
         model_digest=model.digest,
-        regularisation=bench.regularisation,
-        average=_average(bench, outcome),
+        regularisation=setup.regularisation,
+        average=_average(setup, outcome),
+        generated=outcome.generated,
     )
 
 
-def _average(bench: Bench, outcome: Outcome) -> Phase | None:
+def _average(setup: Setup, outcome: Outcome) -> Phase | None:
     cost = outcome.average_cost
-    return None if cost is None else _phase(bench, outcome.iterate, cost)
+    return None if cost is None else _phase(setup, outcome.iterate, cost)
 
 
-def _proven(bench: Bench, iterate: Iterate) -> Repaired | None:
-    """Return coefficients at which all rows are proven to hold, where all rows are known."""
-    rows = bench.rows
-    if not isinstance(rows, TabularRows):
-        return None
-    return repaired(rows, iterate.solution.coef, iterate.moments)
-
-
-def basis_of(bench: Bench) -> Basis:
-    """Return the basis of a bench, fitted to its states."""
-    rows = bench.rows
-    assert isinstance(rows, TabularRows | EventRows | LinearRows)
-    return rows.basis
-
-
-def _size(bench: Bench) -> str:
-    model, rows = bench.model, bench.rows
-    if isinstance(model, TabularModel):
-        counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs"
-        counts += ", costs are minus rewards" if model.sense == "max" else ""
-    elif isinstance(model, LinearModel):
-        counts = f"{model.dimension} state and {model.n_action_variables} action variables"
-    else:
-        assert isinstance(rows, EventRows)
-        counts = f"{model.dimension} dimensions, {rows.n_pairs:,} sampled rows"
-    return f"{counts}, discount {model.discount:g}"
-
-
-def _paired(outcome: Outcome) -> Iterator[tuple[Iterate, Cost]]:
+def _paired(outcome: Outcome) -> Iterator[tuple[Iterate, Estimate]]:
     return zip(outcome.phases, outcome.phase_costs, strict=True)
 
 
-def _phase(bench: Bench, phase: Iterate, cost: Cost) -> Phase:
+def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> Phase:
     return Phase(
         coef=_frozen(phase.solution.coef),
         moments=_frozen(phase.moments),
@@ -426,24 +354,24 @@ def _phase(bench: Bench, phase: Iterate, cost: Cost) -> Phase:
         support=phase.dual,
         policy=phase.greedy,
         cost=cost.mean,
-        half_width=cost.half_width,
-        is_constant=_is_constant(bench, phase),
+        half_width=None if setup.is_exact else cost.half_width,
+        is_constant=setup.is_constant(phase.solution.coef),
     )
 
 
-def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
+def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
     notes = []
-    if bound is not None and _took_much(bench, iterate, bound):
+    if bound is not None and _took_much(setup, iterate, bound):
         notes.append(
             f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
             "what it takes to make every row hold in spite of rounding; use a lower degree or "
             "fewer functions that look alike for a bound that keeps more"
         )
-    dropped = bench.program().dropped
+    dropped = setup.program().dropped
     if dropped:
         shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
         note = (
-            f"{len(dropped)} of {bench.rows.n_basis} basis functions depend on earlier ones and "
+            f"{len(dropped)} of {setup.rows.n_basis} basis functions depend on earlier ones and "
             f"were dropped (coefficient zero): {shown}"
         )
         if iterate.solution.given_up > 0.0:
@@ -462,7 +390,7 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
                 "functions hardly differ, or are next to zero, where the weights are; put bounds "
                 "on the coefficients (lower=, upper=), spread the weights, or use fewer functions"
             )
-    if _is_constant(bench, iterate):
+    if setup.is_constant(iterate.solution.coef):
         notes.append(
             "the value function is the same in every state: the policy looks at the cost of one "
             "step only and ties decide the rest, so its cost says little; try other weights, or "
@@ -476,16 +404,11 @@ def _notes(bench: Bench, iterate: Iterate, bound: Repaired | None) -> tuple[str,
     return tuple(notes)
 
 
-def _took_much(bench: Bench, iterate: Iterate, bound: Repaired) -> bool:
+def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
-    assert isinstance(bench.rows, TabularRows)
-    scale = max(abs(bound.value), cost_unit(bench.rows.pair_cost))
+    assert setup.listed_rows is not None
+    scale = max(abs(bound.value), cost_unit(setup.listed_rows.pair_cost))
     return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
-
-
-def _is_constant(bench: Bench, iterate: Iterate) -> bool:
-    rows = bench.rows
-    return isinstance(rows, LinearRows) and rows.is_constant(iterate.solution.coef)
 
 
 def _frozen(array: FloatArray) -> FloatArray:

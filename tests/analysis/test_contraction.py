@@ -14,7 +14,7 @@ import strategies
 import bellweight as bw
 from bellweight.analysis import contraction, pieces
 from bellweight.analysis.pieces import half_diameter
-from bellweight.backends.backend import TabularBench
+from bellweight.backends.tabular import TabularSetup
 from bellweight.program.alp import AlpProgram
 from bellweight.program.minimum_norm import minimum_norm_dual
 from bellweight.program.rows import AllRows, TabularRows
@@ -250,9 +250,9 @@ def test_three_ways_to_a_diameter(shape: tuple[int, int], monkeypatch: pytest.Mo
     assert 0.5 * wanted <= half <= wanted * (1.0 + 1e-12)
 
 
-def one_step(bench: TabularBench, method: bw.DIA, weights: FloatArray) -> FloatArray:
-    iterate = bench.iterate(bench.point_of(weights))
-    occupancy = bench.occupancy(method.generate(iterate)).weights
+def one_step(setup: TabularSetup, method: bw.DIA, weights: FloatArray) -> FloatArray:
+    iterate = setup.iterate(setup.point_of(weights))
+    occupancy = setup.occupancy(method.generate(iterate)).weights
     return method.update(weights, occupancy)
 
 
@@ -263,7 +263,7 @@ def test_certified_iterates_obey_the_proven_rate_from_everywhere(seed: int) -> N
     step_size = (1.0, 0.6)[seed % 2]
     method = bw.DIA.certified(lipschitz=bound, discount=model.discount, step_size=step_size)
     assert method.modulus is not None
-    bench = TabularBench(TabularRows(model, basis))
+    setup = TabularSetup(TabularRows(model, basis))
     limit = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-12)).weights
     assert limit is not None
     rng = np.random.default_rng(seed)
@@ -272,7 +272,7 @@ def test_certified_iterates_obey_the_proven_rate_from_everywhere(seed: int) -> N
         first = float(np.abs(weights - limit).sum())
         if start < 2:
             for m in range(1, 7):
-                weights = one_step(bench, method, weights)
+                weights = one_step(setup, method, weights)
                 distance = float(np.abs(weights - limit).sum())
                 assert distance <= method.modulus**m * first + 1e-9, (seed, m)
         again = bw.solve(

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from strategies import models
 
 import bellweight as bw
-from bellweight.backends.backend import Point
+from bellweight.backends import Point, setup_of
 from bellweight.problems.single_queue import geometric
-from bellweight.solve import bench_of
 
 
 def test_with_indicators_and_full_weights_they_do_not_matter() -> None:
@@ -110,10 +109,10 @@ def test_the_answer_holds_for_random_mixtures(model: bw.TabularModel, seed: int)
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(model.n_states), size=3)
     probe = bw.weights_matter(model, basis, [bw.Fixed(one) for one in weights])
-    bench = bench_of(model, basis)
+    setup = setup_of(model, basis)
     shares = rng.dirichlet(np.ones(3), size=5)
     optimum = np.array(
-        [bench.iterate(Point(moments)).solution.objective for moments in shares @ probe.moments]
+        [setup.iterate(Point(moments)).solution.objective for moments in shares @ probe.moments]
     )
     reached = shares @ probe.moments @ probe.common
     scale = 1e-7 * (1.0 + np.abs(optimum).max())

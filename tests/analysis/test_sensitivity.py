@@ -73,9 +73,9 @@ def test_a_target_that_is_a_method_is_run_once(
     runs: list[bw.Method] = []
     first = bw.Fixed.first
 
-    def counted(self: bw.Fixed, bench: object) -> object:
+    def counted(self: bw.Fixed, setup: object) -> object:
         runs.append(self)
-        return first(self, bench)  # type: ignore[arg-type]
+        return first(self, setup)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bw.Fixed, "first", counted)
     found = bw.sensitivity(queue, BASIS, [0.1, 1.0], [0.1], target=bw.Fixed("uniform"))

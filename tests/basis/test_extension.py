@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import bellweight as bw
 from bellweight.common.checks import FloatArray
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.evaluation.evaluate import rollout_of
+from bellweight.exact.occupancy import exact_occupancy
 from bellweight.policies.policy import by_state, checked_probabilities
-from bellweight.simulation.episodes import episode_costs, rollout_of
+from bellweight.simulation.episodes import episode_costs
 from bellweight.weights.moduli import softmax_lipschitz
 
 TEMPERATURE, SMOOTHING = 0.7, 0.4

@@ -117,7 +117,7 @@ def test_methods_without_smoothing_have_no_disagreement(small_queue: bw.TabularM
         assert certificate.disagreement == 0.0
     dia = bw.solve(small_queue, bw.Polynomial(2), bw.DIA(target=bw.Fixed("uniform")))
     assert bw.certify(small_queue, dia).disagreement > 0.0  # type: ignore[operator]
-    generated = generating_policy(TabularRows(small_queue, dia.basis), dia)
+    generated = generating_policy(dia)
     assert isinstance(generated, bw.DualSoftmax)
 
 

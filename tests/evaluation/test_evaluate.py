@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bellweight as bw
+from bellweight.evaluation.evaluate import rollout_of
 from bellweight.simulation import episodes as simulated
 
 
@@ -86,7 +87,7 @@ def test_same_answer_for_any_number_of_workers(
 def test_episodes_do_not_depend_on_where_blocks_end(
     small_queue: bw.TabularModel, randomised: bw.Policy, extra: int
 ) -> None:
-    rollout = simulated.rollout_of(small_queue, randomised)
+    rollout = rollout_of(small_queue, randomised)
     last = simulated.BLOCK + extra
     whole = simulated.episode_costs(rollout, 0, 2 * simulated.BLOCK + 5, 30, seed=4)
     part = simulated.episode_costs(rollout, 0, last, 30, seed=4)

@@ -12,8 +12,8 @@ from scipy import sparse
 
 import bellweight as bw
 from bellweight.common import tolerances
-from bellweight.evaluation.chain import Chain
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.chain import Chain
+from bellweight.exact.occupancy import exact_occupancy
 
 
 @given(model=strategies.models(), data=st.data())
@@ -47,10 +47,8 @@ def test_every_route_through_the_chain_solver_gives_the_same(
 ) -> None:
     rng = np.random.default_rng(3)
     matrix = np.array([strategies.random_row(rng, 40, x) for x in range(40)])
-    monkeypatch.setattr("bellweight.evaluation.chain._MAX_BAND", 64 if route == "banded" else -1)
-    monkeypatch.setattr(
-        "bellweight.evaluation.chain._MAX_DIRECT", 1_000 if route == "direct" else 0
-    )
+    monkeypatch.setattr("bellweight.exact.chain._MAX_BAND", 64 if route == "banded" else -1)
+    monkeypatch.setattr("bellweight.exact.chain._MAX_DIRECT", 1_000 if route == "direct" else 0)
     chain = Chain(sparse.csr_array(matrix), 0.97)
     cost, start = rng.normal(size=40), strategies.random_distribution(rng, 40)
     inverse = np.linalg.inv(np.eye(40) - 0.97 * matrix)

@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 import bellweight as bw
+from bellweight.backends import simulated_occupancy
 from bellweight.common.streams import stream_keys
-from bellweight.evaluation.occupancy import exact_occupancy, simulated_occupancy
+from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models.initial import PointMass, product_moments
 from bellweight.simulation.episodes import EventRollout, Task, run_blocks
 

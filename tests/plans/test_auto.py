@@ -13,6 +13,7 @@ import pytest
 from cli_runs import failure
 
 import bellweight as bw
+from bellweight.backends import setup_of
 from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
@@ -20,7 +21,6 @@ from bellweight.evaluation.race import FIRST_LOOK, Track
 from bellweight.plans import auto
 from bellweight.plans.auto import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
-from bellweight.solve import bench_of
 
 QUADRATIC = bw.Polynomial(2)
 SMALL = bw.Simulation(200, 60)
@@ -213,8 +213,8 @@ def test_pia_brings_its_iterates() -> None:
 
 
 def test_the_default_portfolio_has_every_kind_of_candidate() -> None:
-    bench = bench_of(em.network(), QUADRATIC, rows_of())
-    deltas = default_regularisations(bench)
+    setup = setup_of(em.network(), QUADRATIC, rows_of())
+    deltas = default_regularisations(setup)
     candidates = portfolio(deltas)
     kinds = {type(candidate.method) for candidate in candidates.values()}
     assert kinds == {bw.Fixed, bw.FromPolicy, bw.PIA, bw.DIA}
@@ -233,7 +233,7 @@ def test_linear_models_race_too() -> None:
 
 def test_plans_may_be_candidates_and_failures_are_told(small_queue: bw.TabularModel) -> None:
     class Failing(bw.Method):
-        def first(self, bench: Any) -> Any:
+        def first(self, setup: Any) -> Any:
             raise bw.ArgumentError("no weights here: bring some")
 
     candidates = {"bad": Failing(), "resampled": bw.Resampled(), "Fixed": bw.Fixed()}

@@ -269,8 +269,8 @@ def test_a_regularised_result_shows_bounds_that_hold(tmp_path: Path) -> None:
     model = bw.problems.single_queue(capacity=300)
     result = bw.solve(model, bw.Polynomial(3), bw.DIA(), regularisation=1.0)
     best = bw.exact.optimal(model).values
-    assert (result.sight.value <= best + 1e-7 * np.abs(best)).all()
-    assert (result.sight.residual >= -1e-9).all()
+    assert (result.visited.value <= best + 1e-7 * np.abs(best)).all()
+    assert (result.visited.residual >= -1e-9).all()
     assert "regularisation" in words(bw.report(result, tmp_path / "page.html"))
 
 

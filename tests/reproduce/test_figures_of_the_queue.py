@@ -13,7 +13,7 @@ import bellweight as bw
 from bellweight import reproduce
 from bellweight.display.panels import Panel, panel_figure
 from bellweight.display.topology import Node, Outside, topology_figure
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems import QueueNetwork
 from bellweight.reproduce import (
     Settings,

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import bellweight as bw
+from bellweight.backends import backend_of
 from bellweight.display import Column, Table, to_frame, to_html, to_latex
 from bellweight.display.charts import Chart, HeatMap, Line
 from bellweight.display.drawing import draw
 from bellweight.display.faces import Faces
-from bellweight.results.sections import shown_range, slices, thin
-from bellweight.results.visited import sight
+from bellweight.results.cross_sections import cross_sections, shown_range, thin
 
 HOSTILE = "<script>alert(1)</script>$x$&\"'"
 
@@ -91,11 +91,11 @@ def test_a_result_without_its_model_shows_what_it_can(result: bw.Result, tmp_pat
     assert list(loaded.pictures()) == ["gap", "convergence"]
     assert isinstance(loaded.figure(), Figure)
     with pytest.raises(bw.PolicyError, match="without its model"):
-        _ = loaded.sight
+        _ = loaded.visited
 
 
 def test_the_residuals_seen_add_up_to_the_bound(queue: bw.TabularModel, result: bw.Result) -> None:
-    seen = result.sight
+    seen = result.visited
     total = float(seen.share @ seen.residual) / (1.0 - queue.discount)
     assert total == pytest.approx(bw.certify(queue, result).bound, rel=1e-9)
     assert seen.share.sum() == pytest.approx(1.0)
@@ -110,7 +110,7 @@ def test_a_slice_holds_what_the_model_says(queue: bw.TabularModel, result: bw.Re
     states = value.lines[0].x.astype(int)
     expected = result.basis(states[:, None].astype(float)) @ result.coef
     np.testing.assert_allclose(value.lines[0].y, expected, rtol=1e-9)
-    np.testing.assert_allclose(value.lines[1].y, result.sight.cost_to_go[states])
+    np.testing.assert_allclose(value.lines[1].y, result.visited.cost_to_go[states])
     assert policy.lines[0].y.tolist() == [result.policy.action(int(state)) for state in states]
     assert policy.y_names == tuple(queue.label(a) for a in range(queue.n_actions))
 
@@ -123,8 +123,8 @@ def test_sampled_sight_agrees_with_the_same_model_written_out() -> None:
     policy = bw.Greedy(basis=basis, coef=coef)
     table = model.to_tabular()
     moments = basis(table.states).T @ table.initial
-    seen = sight(model, basis, coef, moments, policy, seed=3)
-    whole = sight(table, basis, coef, moments, policy.on(table))
+    seen = backend_of(model).visited(basis, coef, moments, policy, seed=3)
+    whole = backend_of(table).visited(basis, coef, moments, policy.on(table), seed=0)
     place = {tuple(state): k for k, state in enumerate(table.states.tolist())}
     known = [place[tuple(state)] for state in seen.states.tolist()]
     np.testing.assert_allclose(seen.value, whole.value[known], rtol=1e-9)
@@ -137,7 +137,7 @@ def test_sampled_sight_agrees_with_the_same_model_written_out() -> None:
 def test_residuals_of_a_linear_model_are_those_of_its_rows() -> None:
     model = bw.problems.scheduling("tiny")
     result = bw.solve(model, bw.Affine(), bw.DIA(), simulation=bw.Simulation(200), judge=False)
-    seen = result.sight
+    seen = result.visited
     inside = (seen.states <= model.state_upper).all(axis=1)
     assert inside.any()
     # The program is solved over every state of the box, so no row there is violated.
@@ -147,14 +147,16 @@ def test_residuals_of_a_linear_model_are_those_of_its_rows() -> None:
 def test_planes_cut_through_existing_states() -> None:
     table = network().to_tabular()
     result = bw.solve(table, bw.Polynomial(1), bw.Fixed("uniform"))
-    cuts = slices(result.sight)
+    cuts = cross_sections(result.visited)
     assert len(cuts) == 2
     for cut in cuts:
         assert cut.places is not None
         there = cut.places >= 0
         np.testing.assert_array_equal(table.states[cut.places[there]], cut.states[there])
         assert there.all()
-        picture = cut.heat_map("policy", "", "action", cut.actions(), result.sight.labels())
+        picture = cut.heat_map(
+            "policy", "", "action", cut.actions(), result.visited.backend.action_names
+        )
         assert picture.z_names is not None
         named = [picture.z_names[int(z)] for z in picture.z.ravel()]
         taken = [table.label(result.policy.action(int(k))) for k in cut.places]

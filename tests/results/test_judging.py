@@ -14,6 +14,7 @@ import pytest
 from event_models import functions_of, line, network
 
 import bellweight as bw
+from bellweight.backends import backend_of
 from bellweight.report.document import result_document
 from bellweight.results import judgement
 
@@ -285,7 +286,7 @@ def test_rounding_is_no_better_action() -> None:
         discount=0.95,
         initial=[0.0, 0.21315367, 0.78684633],
     )
-    assert judgement._random_is_best(model)
+    assert not backend_of(model).actions_matter()
     assert solved(model, bw.Affine(), bw.Fixed())[1] == []
 
 
@@ -310,7 +311,7 @@ def test_within_noise_is_said_to_be_noise() -> None:
     result = bw.solve(line(), bw.Polynomial(1), bw.Fixed(), rows=ROWS)
     assert result.judgement is not None
     doubtful = replace(result.judgement, minus_random=bw.Difference(-1.0, 2.0))
-    note = judgement._random_note(line(), doubtful)
+    note = judgement._random_note(backend_of(line()), doubtful)
     assert note.startswith("the policy is not clearly better than acting at random")
     assert "bellweight.compare" in note
     shown = str(replace(result, judgement=doubtful))
@@ -398,6 +399,10 @@ def test_time_of_judging_is_stated_apart() -> None:
     assert f"; judged in {result.judgement.seconds:.2f} s" in str(result)
 
 
+def budget(model: Any, policy: bw.Policy, longest: int) -> tuple[int, int]:
+    return judgement._budget(backend_of(model).judging_steps(policy), longest)
+
+
 @pytest.mark.parametrize(
     ("discount", "episodes", "horizon"),
     [(0.2, 10_000, 5), (0.995, 362, 1_379), (0.99999, 8, 62_500)],
@@ -405,18 +410,18 @@ def test_time_of_judging_is_stated_apart() -> None:
 def test_the_budget_is_in_steps(discount: float, episodes: int, horizon: int) -> None:
     policy = bw.Greedy(basis=bw.Polynomial(0), coef=np.zeros(1))
     longest = bw.Simulation().steps(discount)
-    assert judgement._budget(line(), policy, longest) == (episodes, horizon)
+    assert budget(line(), policy, longest) == (episodes, horizon)
 
 
 def test_actions_of_the_general_solver_and_plain_python_get_fewer_steps() -> None:
     warehouses = two_warehouses()
     policy = bw.Greedy(basis=bw.Affine(), coef=np.zeros(5))
-    assert judgement._budget(warehouses, policy, 135) == (8, 125)
+    assert budget(warehouses, policy, 135) == (8, 125)
     clinic = bw.problems.scheduling("small")
     quick = bw.Greedy(basis=bw.Affine(), coef=np.zeros(34))
-    assert judgement._budget(clinic, quick, 688) == (726, 688)
+    assert budget(clinic, quick, 688) == (726, 688)
     plain = functions_of(network(), compiled=False)
-    assert judgement._budget(plain, bw.Greedy(basis=bw.Affine(), coef=np.zeros(5)), 66) == (75, 66)
+    assert budget(plain, bw.Greedy(basis=bw.Affine(), coef=np.zeros(5)), 66) == (75, 66)
 
 
 def test_the_page_shows_what_acting_at_random_costs(

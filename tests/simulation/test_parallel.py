@@ -20,8 +20,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 import bellweight as bw
-from bellweight.evaluation.occupancy import simulated_occupancy
-from bellweight.simulation.episodes import BLOCK, Rollout, episode_costs, rollout_of, run_blocks
+from bellweight.backends import simulated_occupancy
+from bellweight.evaluation.evaluate import rollout_of
+from bellweight.simulation.episodes import BLOCK, Rollout, episode_costs, run_blocks
 
 HORIZON = 30
 EPISODES = 5 * BLOCK + 123

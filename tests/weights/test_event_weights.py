@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.evaluation.occupancy import default_horizon, simulated_occupancy
+from bellweight.backends import simulated_occupancy
+from bellweight.simulation.occupancy import default_horizon
 
 BASIS = bw.Polynomial(2)
 SETTING = bw.Simulation(episodes=500)

@@ -95,7 +95,7 @@ class Signalling(bw.DIA):
     smoothing_mass: float = 1.0
     at: int = 0
 
-    def prepare(self, bench: object) -> Signalling:
+    def prepare(self, setup: object) -> Signalling:
         global _calls  # noqa: PLW0603
         _calls = 0
         return self

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from strategies import models
 
 import bellweight as bw
-from bellweight.backends.backend import Point, TabularBench
+from bellweight.backends import Point
+from bellweight.backends.tabular import TabularSetup
 
 FloatArray = NDArray[np.float64]
 
@@ -281,15 +282,15 @@ def test_an_accelerated_step_to_an_unsolvable_program_is_taken_back(
     swinging: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = bw.solve(swinging, bw.Polynomial(1), bw.DIA())
-    solve, calls = TabularBench.iterate, []
+    solve, calls = TabularSetup.iterate, []
 
-    def failing(bench: TabularBench, point: Point) -> bw.Iterate:
+    def failing(setup: TabularSetup, point: Point) -> bw.Iterate:
         calls.append(point)
         if len(calls) == 3:
             raise bw.SolverError(bw.Status.UNBOUNDED)
-        return solve(bench, point)
+        return solve(setup, point)
 
-    monkeypatch.setattr(TabularBench, "iterate", failing)
+    monkeypatch.setattr(TabularSetup, "iterate", failing)
     found = bw.solve(swinging, bw.Polynomial(1), bw.DIA(step_size=bw.Anderson()))
     assert found.status is bw.Status.CONVERGED
     assert found.history[1].accelerated

@@ -17,6 +17,7 @@ from scipy.linalg import null_space
 from scipy.optimize import nnls
 
 from bellweight.analysis.pieces import Enumeration, Piece, dense, half_diameter
+from bellweight.backends import listed
 from bellweight.basis import Basis
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
@@ -242,11 +243,12 @@ def _support(model: TabularModel, dual: FloatArray) -> Support:
 
 
 def _bound_rows(model: Any, basis: Any) -> TabularRows:
-    if not isinstance(model, TabularModel):
-        raise ModelError(
-            f"model is {type(model).__name__}, expected a TabularModel: the Lipschitz constant of "
-            "the dual is known only where states can be enumerated"
-        )
+    tabular = listed(
+        model,
+        f"model is {type(model).__name__}, expected a TabularModel: the Lipschitz constant of the "
+        "dual is known only where states can be enumerated",
+        ModelError,
+    )
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
-    return AllRows().on(model, basis)
+    return AllRows().on(tabular, basis)

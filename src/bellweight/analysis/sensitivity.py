@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight.backends.backend import Bench
+from bellweight.backends import Setup, setup_of
 from bellweight.basis import Basis
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Column, Table, to_text
 from bellweight.evaluation.evaluate import Evaluation, evaluate
-from bellweight.evaluation.occupancy import Simulation
-from bellweight.models import TabularModel
 from bellweight.policies.policy import Model, Policy, Uniform
-from bellweight.solve import Rows, bench_of
+from bellweight.simulation.occupancy import Simulation
+from bellweight.solve import Rows
 from bellweight.weights.loop import Method, Outcome, Stop, select_weights
 from bellweight.weights.methods import DIA
 
@@ -130,36 +129,36 @@ def sensitivity(
         _axis(temperatures, "temperatures"),
     )
     seed = checks.count(seed, "seed", least=0)
-    bench = bench_of(model, basis, rows, simulation, seed, jobs)
+    setup = setup_of(model, basis, rows, simulation, seed, jobs)
     # A target that is a method is run once, not once for each setting.
-    aim = DIA(target=Uniform() if target is None else target).prepare(bench).target
+    aim = DIA(target=Uniform() if target is None else target).prepare(setup).target
     settings = []
     for step_size, mass, temperature in product(*axes):
         method = DIA(target=aim, temperature=temperature, smoothing_mass=mass, step_size=step_size)
-        outcome = select_weights(bench, method, stop or Stop())
+        outcome = select_weights(setup, method, stop or Stop())
         if outcome.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         policy = outcome.iterate.greedy
         found = None
-        if not isinstance(model, TabularModel):
+        if not setup.is_exact:
             found = evaluate(model, policy, episodes, horizon=horizon, seed=seed, jobs=jobs)
-        settings.append(_setting(bench, method, outcome, found))
+        settings.append(_setting(setup, method, outcome, found))
     return Sensitivity(axes[2], axes[1], axes[0], tuple(settings), model.name)
 
 
-def _setting(bench: Bench, method: DIA, outcome: Outcome, found: Evaluation | None) -> Setting:
+def _setting(setup: Setup, method: DIA, outcome: Outcome, found: Evaluation | None) -> Setting:
     iterate = outcome.iterate
     mismatch = outcome.history[outcome.reported].one_norm
     assert mismatch is not None
     assert isinstance(method.step_size, float)
-    occupied = bench.occupied(bench.occupancy(iterate.greedy))
+    occupied = setup.occupied(setup.occupancy(iterate.greedy))
     return Setting(
         temperature=method.temperature,
         smoothing_mass=method.smoothing_mass,
         step_size=method.step_size,
         status=outcome.status,
         iterations=len(outcome.history),
-        cost=bench.cost(iterate.greedy).mean if found is None else found.mean,
+        cost=setup.cost(iterate.greedy).mean if found is None else found.mean,
         half_width=None if found is None else found.half_width,
         mismatch=mismatch,
         greedy_mismatch=float(np.abs(occupied.vector - iterate.point.vector).sum()),

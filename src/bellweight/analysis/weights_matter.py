@@ -23,16 +23,15 @@ from itertools import combinations
 
 import numpy as np
 
-from bellweight.backends.backend import Bench, Iterate, Point
+from bellweight.backends import Iterate, Point, Setup, setup_of
 from bellweight.basis import Basis
 from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.evaluation.evaluate import Comparison, compare
-from bellweight.evaluation.occupancy import Simulation
-from bellweight.models import TabularModel
 from bellweight.policies.policy import Model
-from bellweight.solve import Result, Rows, basis_of, bench_of
+from bellweight.simulation.occupancy import Simulation
+from bellweight.solve import Result, Rows
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.loop import select_weights as run_method
 from bellweight.weights.methods import PIA, Fixed, FromPolicy
@@ -146,25 +145,25 @@ def weights_matter(
     `simulation`, `seed` and `jobs` are as in `solve`.
     """
     limit = checks.count(n, "n")
-    bench = bench_of(model, basis, rows, simulation, checks.count(seed, "seed", least=0), jobs)
-    points = _points(bench, _named(candidates))
-    iterates = {name: bench.iterate(point) for name, point in points.items()}
-    middle = bench.iterate(_mixture(list(points.values())))
-    segments = [_Segment(bench, *ends) for ends in combinations(iterates.values(), 2)]
+    setup = setup_of(model, basis, rows, simulation, checks.count(seed, "seed", least=0), jobs)
+    points = _points(setup, _named(candidates))
+    iterates = {name: setup.iterate(point) for name, point in points.items()}
+    middle = setup.iterate(_mixture(list(points.values())))
+    segments = [_Segment(setup, *ends) for ends in combinations(iterates.values(), 2)]
     for segment in segments:
         segment.explore(limit)
     complete = all(segment.complete for segment in segments)
     between = [met for segment in segments for met in segment.met]
     met = _distinct([*iterates.values(), middle, *between])
     comparison = None
-    if episodes is not None and not isinstance(model, TabularModel):
+    if episodes is not None and not setup.is_exact:
         policies = {name: iterate.greedy for name, iterate in iterates.items()}
         comparison = compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
-    return _probe(bench, iterates, middle, met, complete, comparison)
+    return _probe(setup, iterates, middle, met, complete, comparison)
 
 
 def _probe(
-    bench: Bench,
+    setup: Setup,
     iterates: Mapping[str, Iterate],
     middle: Iterate,
     met: list[Iterate],
@@ -179,9 +178,9 @@ def _probe(
     if comparison is not None:
         costs = tuple(found.mean for found in comparison.evaluations.values())
         reached = list(costs)
-    elif isinstance(bench.model, TabularModel):
-        costs = tuple(bench.cost(end.greedy).mean for end in ends)
-        reached = [*costs, *(bench.cost(one.greedy).mean for one in met)]
+    elif setup.is_exact:
+        costs = tuple(setup.cost(end.greedy).mean for end in ends)
+        reached = [*costs, *(setup.cost(one.greedy).mean for one in met)]
     moments = np.array([end.moments for end in ends])
     return Probe(
         same_weights=bool((np.ptp(moments, axis=0) <= _SAME * np.abs(moments).max(axis=0)).all()),
@@ -192,7 +191,7 @@ def _probe(
         objective=np.array([end.solution.objective for end in ends]),
         common=common,
         shortfall=np.maximum(shortfall, 0.0),
-        changes=_changes(bench, ends),
+        changes=_changes(setup, ends),
         distinct=len(met),
         complete=complete,
         costs=costs,
@@ -224,11 +223,11 @@ def _kind(candidate: Candidate) -> str:
     return type(candidate.method if isinstance(candidate, Result) else candidate).__name__
 
 
-def _points(bench: Bench, candidates: Mapping[str, Candidate]) -> dict[str, Point]:
+def _points(setup: Setup, candidates: Mapping[str, Candidate]) -> dict[str, Point]:
     """Return every candidate's weights, and those of each phase where they cycle."""
     points = {}
     for name, candidate in candidates.items():
-        found = _found(bench, name, candidate)
+        found = _found(setup, name, candidate)
         for k, point in enumerate(found, start=1):
             points[name if len(found) == 1 else f"{name} phase {k}"] = point
     if len(points) < 2:
@@ -236,15 +235,15 @@ def _points(bench: Bench, candidates: Mapping[str, Candidate]) -> dict[str, Poin
     return points
 
 
-def _found(bench: Bench, name: str, candidate: Candidate) -> list[Point]:
+def _found(setup: Setup, name: str, candidate: Candidate) -> list[Point]:
     if isinstance(candidate, Method):
-        outcome = run_method(bench, candidate, Stop())
+        outcome = run_method(setup, candidate, Stop())
         if outcome.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return [one.point for one in outcome.phases or (outcome.iterate,)]
-    same_model = candidate.model_digest == bench.model.digest
+    same_model = candidate.model_digest == setup.model.digest
     # The iterates of a result are moments of its basis, which names alone do not tell apart.
-    if not (same_model and identity.same(candidate.basis, basis_of(bench))):
+    if not (same_model and identity.same(candidate.basis, setup.basis)):
         raise ArgumentError(
             f"candidate {name} is the result of another model or basis: solve it again with these"
         )
@@ -276,8 +275,8 @@ def _margin(iterate: Iterate, coef: FloatArray) -> float:
 class _Segment:
     """The linear pieces of the optimal value between two candidates."""
 
-    def __init__(self, bench: Bench, first: Iterate, last: Iterate) -> None:
-        self.bench = bench
+    def __init__(self, setup: Setup, first: Iterate, last: Iterate) -> None:
+        self.setup = setup
         self.ends = (first, last)
         self.met: list[Iterate] = []
         self.complete = False
@@ -296,7 +295,7 @@ class _Segment:
             if solved == limit:
                 return
             solved += 1
-            found = self.bench.iterate(self._at(place))
+            found = self.setup.iterate(self._at(place))
             if _shortfall(found, left.solution.coef) > _margin(found, left.solution.coef):
                 self.met.append(found)
                 open_parts += [(low, left, place, found), (place, found, high, right)]
@@ -333,11 +332,11 @@ def _distinct(iterates: list[Iterate]) -> list[Iterate]:
     return kinds
 
 
-def _changes(bench: Bench, iterates: list[Iterate]) -> tuple[Change, ...]:
+def _changes(setup: Setup, iterates: list[Iterate]) -> tuple[Change, ...]:
     coef = np.array([one.solution.coef for one in iterates])
     size = np.max([np.abs(one.moments) for one in iterates], axis=0)
     low, high = coef.min(axis=0), coef.max(axis=0)
     share = (high - low) * size
     largest = float((np.abs(coef) * size).max())
     order = [k for k in np.argsort(-share, kind="stable") if share[k] > _SAME * largest]
-    return tuple(Change(bench.rows.names[k], float(low[k]), float(high[k])) for k in order)
+    return tuple(Change(setup.rows.names[k], float(low[k]), float(high[k])) for k in order)

@@ -1,4 +1,93 @@
 """One backend for each kind of model: everything that depends on the kind, behind one interface.
 
-Nothing outside this room and the models' own files asks what kind of model it has.
+A new kind of model is a new file here and a line in `KINDS`. Nothing outside this room and the
+models' own files asks what kind of model it has.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from bellweight.backends.backend import Backend, Visited
+from bellweight.backends.estimate import Estimate
+from bellweight.backends.event import EventBackend
+from bellweight.backends.linear import LinearBackend
+from bellweight.backends.setup import Iterate, Outside, Point, Setup, Solvable
+from bellweight.backends.tabular import TabularBackend
+from bellweight.basis import Basis
+from bellweight.common import checks
+from bellweight.common.status import ArgumentError, BellweightError, ModelError
+from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.policies.policy import Policy
+from bellweight.simulation.occupancy import Occupancy, Simulation
+
+__all__ = [
+    "KINDS",
+    "Backend",
+    "Estimate",
+    "Iterate",
+    "Outside",
+    "Point",
+    "Setup",
+    "Solvable",
+    "Visited",
+    "backend_of",
+    "listed",
+    "setup_of",
+    "simulated_occupancy",
+]
+
+KINDS: dict[type, Any] = {
+    TabularModel: TabularBackend,
+    EventModel: EventBackend,
+    LinearModel: LinearBackend,
+}
+
+
+def backend_of(model: Any) -> Backend:
+    """Return the backend of a model."""
+    for kind, backend in KINDS.items():
+        if isinstance(model, kind):
+            found: Backend = backend(model)
+            return found
+    names = [kind.__name__ for kind in KINDS]
+    expected = f"{', '.join(names[:-1])} or {names[-1]}"
+    raise ModelError(f"model is {type(model).__name__}, expected a {expected}")
+
+
+def setup_of(
+    model: Any,
+    basis: Any,
+    rows: Any = None,
+    simulation: Simulation | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    regularisation: float = 0.0,
+) -> Setup:
+    """Return what several runs on one model and basis can share: rows and one warm program."""
+    backend = backend_of(model)
+    if not isinstance(basis, Basis):
+        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+    delta = checks.at_least_zero(regularisation, "regularisation")
+    return backend.setup(basis, rows, simulation or Simulation(), seed, jobs, delta)
+
+
+def listed(model: Any, message: str, error: type[BellweightError] = ArgumentError) -> TabularModel:
+    """Return a model whose states are listed, or say with a message why others do not go."""
+    if not isinstance(model, TabularModel):
+        raise error(message)
+    return model
+
+
+def simulated_occupancy(
+    model: Any,
+    policy: Policy,
+    basis: Basis,
+    simulation: Simulation | None = None,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> Occupancy:
+    """Return the estimated moments of a policy's occupancy, with standard errors."""
+    settings = simulation or Simulation()
+    return backend_of(model).estimated_occupancy(policy, basis, settings, seed, jobs)

@@ -26,7 +26,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight.backends.backend import Point, TabularBench
 from bellweight.certificates.descriptions import (
     describe_basis,
     describe_linear_policy,
@@ -44,8 +43,8 @@ from bellweight.display import Column, Table
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.evaluation.exact import policy_value, residuals
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
+from bellweight.exact.values import policy_value, residuals
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.policies.policy import Model, Policy, by_state, checked_probabilities
 from bellweight.program.priced_rows import LinearRows, PricedRows
@@ -53,7 +52,7 @@ from bellweight.program.repair import Repaired, repaired
 from bellweight.program.rows import EventRows, TabularRows
 from bellweight.simulation.episodes import one_sided
 from bellweight.solve import Result
-from bellweight.weights.plan import Plan
+from bellweight.weights.methods import DIA
 
 TOLERANCE = 1e-8
 """How far a claimed number may be from the one a verifier finds, relative to the cost found."""
@@ -279,9 +278,10 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
         model_digest=model.digest,
         record=_record(model, result, found.coef, judged),
     )
-    if policy is not None or result.weights is None:
+    generated = generating_policy(result)
+    if policy is not None or result.weights is None or generated is None:
         return certificate
-    return _with_corollary(certificate, model, rows, result, found)
+    return _with_corollary(certificate, model, rows, result, found, generated)
 
 
 def _with_corollary(
@@ -290,12 +290,12 @@ def _with_corollary(
     rows: TabularRows,
     result: Result,
     found: Repaired,
+    generated: Policy,
 ) -> Certificate:
     weights = result.weights
     assert weights is not None
     greedy = checked_probabilities(model, result.policy)
     loss = by_state(model, greedy * residuals(model, rows.values(found.coef)))
-    generated = generating_policy(rows, result)
     occupancy = exact_occupancy(model, generated).weights
     assert occupancy is not None
     agreement = by_state(model, greedy * checked_probabilities(model, generated))
@@ -316,19 +316,19 @@ def _with_corollary(
     )
 
 
-def generating_policy(rows: TabularRows, result: Result) -> Policy:
-    """Return the policy whose occupancy the weights should match: the greedy one by default."""
-    if isinstance(result.method, files.Unstored):
+def generating_policy(result: Result) -> Policy | None:
+    """Return the policy whose occupancy the weights should match: the greedy one by default.
+
+    None where it is not known: files of earlier versions do not hold it.
+    """
+    if isinstance(result.generated, files.Unstored):
         raise ArgumentError(
-            f"the method {result.method.text} was not stored: certify the result before saving it"
+            f"the policy {result.generated.text} was not stored: certify the result before saving "
+            "it"
         )
-    if isinstance(result.method, Plan):
-        return result.policy
-    bench = TabularBench(rows, result.regularisation)
-    iterate = bench.iterate(Point(result.moments, result.weights))
-    method, mass = result.method.prepare(bench), result.reported.smoothing_mass
-    generated = (method if mass is None else method.smoothed(mass)).generate(iterate)
-    return result.policy if generated is None else generated
+    if result.generated is None:
+        return None if isinstance(result.method, DIA) else result.policy
+    return result.generated
 
 
 def _record(
@@ -362,23 +362,23 @@ class _Estimate:
 
     def linear(self, model: LinearModel, result: Result) -> Certificate:
         """Price over all states that can be reached, and simulate the cost."""
-        box = reachable_box(model)
+        box, told = reachable_box(model), describe_linear_policy(self.policy)
         rows = PricedRows(lower=box[0], upper=box[1], kernel=False).on(model, result.basis)
         try:
             priced = _priced(rows, result.coef)
         except SolverError as problem:
-            return self._unproven(model, result, f"{PRICING}: {problem}")
+            return self._unproven(model, result, f"{PRICING}: {problem}", told)
         if not np.isfinite(priced.violation):
-            return self._unproven(model, result, ENDLESS)
+            return self._unproven(model, result, ENDLESS, told)
         cost, horizon, reason = self._upper_cost(model)
         if reason:
-            return self._unproven(model, result, reason)
+            return self._unproven(model, result, reason, told)
         before = float(result.coef[0] + model.initial_mean @ result.coef[1:])
         initial = float(priced.coef[0] + model.initial_mean @ priced.coef[1:])
         value = initial - priced.violation / (1.0 - model.discount)
         terms = np.abs(np.append(1.0, model.initial_mean)) @ np.abs(priced.coef) + abs(value)
         value -= (len(priced.coef) + 2) * np.finfo(float).eps * float(terms)
-        record = {**self._plain_record(model, result), "coef": priced.coef.tolist()}
+        record = {**_plain_record(result, told), "coef": priced.coef.tolist()}
         return Certificate(
             bound=cost - value, greedy_bound=None, weighted_residual=None, residual_sup=None,
             mismatch=None, disagreement=None, kind="estimated", reason=SIMULATED,
@@ -390,7 +390,7 @@ class _Estimate:
 
     def events(self, model: EventModel, result: Result) -> Certificate:
         """Say what is missing, and what violation was found on fresh states and along rays."""
-        found = self._unproven(model, result, SAMPLED)
+        found = self._unproven(model, result, SAMPLED, _NOT_RECORDED)
         # A small model has fewer states than this: then all that turn up are looked at.
         drawn = model.sample_initial(0, _FRESH, stream_keys(self.seed, _FRESH_STREAM)[0])
         fresh = np.unique(drawn, axis=0)
@@ -423,7 +423,7 @@ class _Estimate:
         return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
 
     def _unproven(
-        self, model: EventModel | LinearModel, result: Result, reason: str
+        self, model: EventModel | LinearModel, result: Result, reason: str, told: dict[str, Any]
     ) -> Certificate:
         cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         return Certificate(
@@ -431,20 +431,22 @@ class _Estimate:
             disagreement=None, kind="unproven", reason=reason, value=result.objective,
             cost=cost.mean, violation=None, model_name=model.name, model_digest=model.digest,
             seed=self.seed, episodes=self.episodes, horizon=cost.horizon,
-            record=self._plain_record(model, result),
+            record=_plain_record(result, told),
         )  # fmt: skip
 
-    def _plain_record(self, model: EventModel | LinearModel, result: Result) -> dict[str, Any]:
-        told = {"kind": "unknown", "reason": "policies of event models are not recorded"}
-        if isinstance(model, LinearModel):
-            told = describe_linear_policy(self.policy)
-        return {
-            "names": list(result.names),
-            "coef": result.coef.tolist(),
-            "moments": result.moments.tolist(),
-            "method": repr(result.method),
-            "policy": told,
-        }
+
+_NOT_RECORDED = {"kind": "unknown", "reason": "policies of event models are not recorded"}
+
+
+def _plain_record(result: Result, told: dict[str, Any]) -> dict[str, Any]:
+    """Return what a certificate records of a simulated policy, described as `told`."""
+    return {
+        "names": list(result.names),
+        "coef": result.coef.tolist(),
+        "moments": result.moments.tolist(),
+        "method": repr(result.method),
+        "policy": told,
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bellweight.backends import listed
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, SolverError, Status
-from bellweight.evaluation.exact import optimal, policy_value
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
+from bellweight.exact.values import optimal, policy_value
 from bellweight.models import TabularModel
 from bellweight.program import conditioning
 from bellweight.program.master import IntegerProgram
@@ -69,8 +70,10 @@ class PiaBounds:
 
 def pia_bounds(model: TabularModel, result: Result, lyapunov: Any = None) -> PiaBounds:
     """Evaluate the bounds; `lyapunov` (K,) are coefficients, found in the basis by default."""
-    if not isinstance(model, TabularModel) or result.weights is None:
-        raise ArgumentError("these bounds need the optimum, so a tabular model and its result")
+    need = "these bounds need the optimum, so a tabular model and its result"
+    model = listed(model, need)
+    if result.weights is None:
+        raise ArgumentError(need)
     rows = TabularRows(model, result.basis)
     best = optimal(model).values
     values = rows.values(result.coef)

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.basis import Affine
 from bellweight.certificates.certificate import (
     ENDLESS,
@@ -46,7 +47,7 @@ from bellweight.common import identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import LinearModel, TabularModel
 from bellweight.policies.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
 from bellweight.program.priced_rows import PricedRows
 from bellweight.simulation.episodes import one_sided
@@ -92,8 +93,7 @@ class Verification:
 
 def verify(certificate: Certificate | str | os.PathLike[str], model: Model) -> Verification:
     """Compute a certificate again from the model and compare term by term."""
-    if not isinstance(model, TabularModel | EventModel | LinearModel):
-        raise ArgumentError(f"model is {type(model).__name__}, expected a model of bellweight")
+    backend_of(model)
     if isinstance(certificate, Certificate):
         fields = certificate.content
     elif isinstance(certificate, str | os.PathLike):
@@ -125,11 +125,13 @@ def verify(certificate: Certificate | str | os.PathLike[str], model: Model) -> V
 def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[str]]:
     if isinstance(model, TabularModel):
         return _tabular(certificate, model)
+    if not isinstance(model, LinearModel):
+        return _unproven(certificate, known=certificate.reason == SAMPLED)
     if certificate.kind == "unproven":
-        return _unproven(certificate, model)
-    if isinstance(model, LinearModel):
-        return _linear(certificate, model)
-    return [_same("kind", certificate.kind, "unproven")], []
+        told = certificate.reason
+        known = told == ENDLESS or told.startswith((f"{HORIZON}: ", f"{PRICING}: "))
+        return _unproven(certificate, known=known)
+    return _linear(certificate, model)
 
 
 def _same(term: str, claimed: Any, found: Any) -> Check:
@@ -440,9 +442,7 @@ def _linear_policy(model: LinearModel, policy: Record) -> Policy:
     return DualSoftmax(dual, target, temperature, extra)
 
 
-def _unproven(
-    certificate: Certificate, model: EventModel | LinearModel
-) -> tuple[list[Check], list[str]]:
+def _unproven(certificate: Certificate, *, known: bool) -> tuple[list[Check], list[str]]:
     """Check that nothing is claimed to be proven, and that the reason is one there can be."""
     record = Record(certificate.record)
     coef = record.numbers("coef")
@@ -450,11 +450,8 @@ def _unproven(
     record.numbers("moments", len(coef))
     record.text("method")
     record.part("policy").text("kind")
-    known = certificate.reason == SAMPLED
-    if isinstance(model, LinearModel):
-        told = certificate.reason
-        known = told == ENDLESS or told.startswith((f"{HORIZON}: ", f"{PRICING}: "))
     checks = [
+        _same("kind", certificate.kind, "unproven"),
         *_without(certificate, "bound", *_COROLLARY, "violation", "confidence"),
         _same("repair", certificate.repair, 0.0),
         _reason(certificate, known),

@@ -100,13 +100,14 @@ def flag(name: str) -> str:
 
 def basis(words: BasisWords, model: Model) -> Basis:
     """Return the basis that `poly:3`, `affine` or `radial:20` names, or the model's usual one."""
+    from bellweight.backends import backend_of
     from bellweight.basis import Affine, Fourier, Indicator, PiecewiseLinear, Polynomial, Radial
-    from bellweight.models import LinearModel
 
-    text = words.basis or _usual_basis(model)
+    backend = backend_of(model)
+    text = words.basis or backend.usual_basis
     if words.nonnegative and text != "affine":
         raise usage(f"--nonnegative goes with --basis affine, the basis here is {text}")
-    if isinstance(model, LinearModel) and text not in ("affine", "poly:1"):
+    if not backend.lists_rows and text not in ("affine", "poly:1"):
         raise usage(f"--basis is {text!r}, expected affine for a linear model: rows are priced")
     name, _, number = text.partition(":")
     sized = {"poly": Polynomial, "kinks": PiecewiseLinear, "radial": Radial, "fourier": Fourier}
@@ -147,20 +148,20 @@ def method(words: MethodWords, model: Model) -> Method:
 
 def weights(words: str, option: str, model: Model) -> Any:
     """Return the weights that `initial`, `uniform` or `geometric:DECAY` names."""
-    from bellweight.models import EventModel, TabularModel
+    from bellweight.backends import backend_of
     from bellweight.problems.single_queue import geometric
 
-    if not isinstance(model, TabularModel):
+    backend = backend_of(model)
+    if not backend.lists_states:
         if words != "initial":
-            owner = "an event model" if isinstance(model, EventModel) else "a linear model"
-            raise usage(f"{option} is {words!r}, expected initial for {owner}")
+            raise usage(f"{option} is {words!r}, expected initial for {backend.noun}")
         return words
     if words in ("initial", "uniform"):
         return words
     name, _, decay = words.partition(":")
     if name == "geometric":
         try:
-            return geometric(model.n_states, float(decay))
+            return geometric(len(model.states), float(decay))  # type: ignore[union-attr]
         except ValueError as problem:
             reason = problem if isinstance(problem, BellweightError) else f"{decay!r} is no number"
             raise usage(f"{option} {words}: {reason}") from None
@@ -240,20 +241,11 @@ def problem_list() -> list[tuple[str, str, list[str]]]:
     return found
 
 
-def _usual_basis(model: Model) -> str:
-    from bellweight.models import EventModel, LinearModel
-
-    if isinstance(model, LinearModel):
-        return "affine"
-    return "poly:2" if isinstance(model, EventModel) else "poly:3"
-
-
 def _nonnegative(model: Model) -> tuple[float, ...]:
     """Return lower bounds that leave the constant free."""
-    from bellweight.models import TabularModel
+    from bellweight.backends import backend_of
 
-    n = model.states.shape[1] if isinstance(model, TabularModel) else model.dimension
-    return (-math.inf, *(0.0 for _ in range(n)))
+    return (-math.inf, *(0.0 for _ in backend_of(model).variables))
 
 
 def _check_belongs(name: MethodName, given: list[str]) -> None:
@@ -361,7 +353,7 @@ def _from_file(source: str) -> Model:
 
 
 def _from_factory(path: Path, name: str) -> Model:
-    from bellweight.models import EventModel, LinearModel, TabularModel
+    from bellweight.backends import backend_of
 
     with _importable(path.parent):
         factory = getattr(_module(path), name, None)
@@ -371,12 +363,10 @@ def _from_factory(path: Path, name: str) -> Model:
             made = factory()
         except (Exception, SystemExit) as problem:
             raise ModelError(f"{path}:{name} raised {_cause(problem, path)}") from problem
-    if not isinstance(made, TabularModel | EventModel | LinearModel):
-        raise ModelError(
-            f"{path}:{name} returned {type(made).__name__}, expected a TabularModel, EventModel or "
-            "LinearModel"
-        )
-    return made
+    try:
+        return backend_of(made).model
+    except ModelError as problem:
+        raise ModelError(f"{path}:{name} returned no model: {problem}") from problem
 
 
 def _module(path: Path) -> Any:

@@ -14,10 +14,9 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.cli.parse import Model
-    from bellweight.evaluation.occupancy import Simulation
-    from bellweight.models import EventModel
     from bellweight.program.priced_rows import PricedRows
     from bellweight.program.rows import SampledRows
+    from bellweight.simulation.occupancy import Simulation
 
 STATES = 5_000
 EPISODES = 4_000
@@ -79,17 +78,18 @@ class Sample:
 
 def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
     """Draw the states of an event model; None for a tabular model, which has all of its own."""
-    from bellweight.evaluation.occupancy import Simulation
-    from bellweight.models import LinearModel, TabularModel
+    from bellweight.backends import backend_of
     from bellweight.program.priced_rows import PricedRows
     from bellweight.program.rows import SampledRows
+    from bellweight.simulation.occupancy import Simulation
 
-    if isinstance(model, TabularModel):
+    backend = backend_of(model)
+    if backend.lists_states:
         _refuse_all(words)
         return None
     simulation = Simulation(EPISODES if words.episodes is None else words.episodes, words.horizon)
     facts = {"episodes": simulation.episodes, "horizon": simulation.steps(model.discount)}
-    if isinstance(model, LinearModel):
+    if not backend.samples_states:
         _refuse_states(words)
         return Sample(PricedRows(), simulation, facts)
     states, origin = _states(words, model, seed)
@@ -114,7 +114,7 @@ def _refuse_states(words: SampleWords) -> None:
             )
 
 
-def _states(words: SampleWords, model: EventModel, seed: int) -> tuple[Any, dict[str, Any]]:
+def _states(words: SampleWords, model: Any, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return the states of the rows, and where they come from."""
     from bellweight.policies.policy import Uniform
     from bellweight.simulation.episodes import sample_states

@@ -13,28 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import ArgumentError
-from bellweight.common.streams import stream_keys
+from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, difference_chart, gap_chart
-from bellweight.evaluation.occupancy import default_horizon, policy_chain
-from bellweight.models import LinearModel, TabularModel
+from bellweight.models import LinearModel
 from bellweight.policies.policy import Greedy, Model, Policy
 from bellweight.simulation.episodes import (
     Finished,
     Rollout,
     episode_costs,
     mean_and_half_width,
-    rollout_of,
 )
+from bellweight.simulation.occupancy import default_horizon
 
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000
-_TAIL_SAMPLE = 20_000
 _MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 
@@ -222,7 +220,7 @@ def evaluate(
         target = checks.positive(half_width, "half_width")
         steps = _long_enough(model, policy, target, steps, chosen=horizon is not None)
         costs = _until(rollout, target, steps, seed, jobs, resume)
-    return _evaluation(costs, steps, seed, tail_of(model, policy, steps))
+    return _evaluation(costs, steps, seed, backend_of(model).tail(policy, steps))
 
 
 def compare(
@@ -252,7 +250,7 @@ def compare(
     }
     return Comparison(
         evaluations={
-            name: _evaluation(costs[name], steps, seed, tail_of(model, policy, steps))
+            name: _evaluation(costs[name], steps, seed, backend_of(model).tail(policy, steps))
             for name, policy in policies.items()
         },
         differences={
@@ -293,6 +291,13 @@ def compare_ties(
     return compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
 
 
+def rollout_of(model: Model, policy: Policy) -> Rollout:
+    """Lay out a model and a policy for simulation."""
+    if not isinstance(policy, Policy):
+        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+    return backend_of(model).episodes(policy)
+
+
 def _until(
     rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
     finished: Finished | None,
@@ -314,7 +319,7 @@ def _until(
 def _long_enough(model: Model, policy: Policy, target: float, steps: int, *, chosen: bool) -> int:
     """Return a horizon whose tail is within the target; refuse a shorter one the user chose."""
     for _ in range(_MOST_LONGER):
-        tail = tail_of(model, policy, steps)[0]
+        tail = backend_of(model).tail(policy, steps)[0]
         if tail is None or tail <= target:
             return steps
         longer = steps + int(np.ceil(np.log(target / tail) / np.log(model.discount)))
@@ -332,39 +337,3 @@ def _evaluation(
 ) -> Evaluation:
     mean, width = mean_and_half_width(costs)
     return Evaluation(mean, width, len(costs), horizon, tail[0], seed, tail[1])
-
-
-def tail_of(model: Model, policy: Policy, horizon: int) -> tuple[float | None, str]:
-    """Return a bound on the cost after the horizon, or None and the reason."""
-    if isinstance(model, TabularModel):
-        return _tabular_tail(model, policy, horizon), ""
-    if isinstance(model, LinearModel):
-        if model.cost_bound is None:
-            return None, "the model declares no cost_bound"
-        return _growing_tail(model.discount, *model.cost_bound, horizon), ""
-    if model.cost_growth is None:
-        return None, "the model declares no cost_growth"
-    states = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
-    mask = model.admissible_mask(states)
-    number, action = np.nonzero(mask)
-    cost = np.full(mask.shape, -np.inf)
-    cost[mask] = np.abs(model.expand(states[number], action)[0])
-    mean, width = mean_and_half_width(cost.max(axis=1))
-    reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
-    tail = _growing_tail(model.discount, mean + 2.0 * width, model.cost_growth, horizon)
-    return tail, reason
-
-
-def _growing_tail(discount: float, level: float, growth: float, horizon: int) -> float:
-    """Return the discounted sum from the horizon on of costs of at most level + growth t."""
-    left = 1.0 - discount
-    return discount**horizon * ((level + growth * horizon) / left + growth * discount / left**2)
-
-
-def _tabular_tail(model: TabularModel, policy: Policy, horizon: int) -> float:
-    """Return the cost after the horizon: |discount^horizon E[value of the state reached]|."""
-    chain, cost = policy_chain(model, policy)
-    values: Any = chain.values(cost)
-    for _ in range(horizon):
-        values = model.discount * (chain.transition @ values)
-    return abs(float(model.initial @ values))

@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import ArgumentError, ModelError
-from bellweight.evaluation import exact
-from bellweight.evaluation.evaluate import Difference
-from bellweight.evaluation.occupancy import default_horizon
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.common.status import ArgumentError
+from bellweight.evaluation.evaluate import Difference, rollout_of
 from bellweight.policies.policy import Model, Policy
 from bellweight.simulation.episodes import (
     BLOCK,
@@ -34,8 +32,8 @@ from bellweight.simulation.episodes import (
     episode_costs,
     mean_and_half_width,
     one_sided,
-    rollout_of,
 )
+from bellweight.simulation.occupancy import default_horizon
 
 FIRST_LOOK = BLOCK
 """Episodes of every policy before any is dropped."""
@@ -108,11 +106,12 @@ def race(
             f"policies is {policies!r}, expected at least one name with its policy: pass "
             '{"name": policy}'
         )
-    if not isinstance(model, TabularModel | EventModel | LinearModel):
-        raise ModelError(f"model is {model!r}, expected a TabularModel, EventModel or LinearModel")
+    backend = backend_of(model)
     sure = checks.positive(confidence, "confidence", below=1.0)
-    if isinstance(model, TabularModel):
-        return _ranked(model, policies, sure)
+    costs = {name: backend.exact_cost(policy) for name, policy in policies.items()}
+    known = {name: cost for name, cost in costs.items() if cost is not None}
+    if known:
+        return _ranked(known, sure)
     n = checks.count(budget, "budget")
     if n < FIRST_LOOK * len(policies):
         raise ArgumentError(
@@ -125,12 +124,8 @@ def race(
     return track.run(n, sure, deadline, tell or (lambda _: None))
 
 
-def _ranked(model: TabularModel, policies: Mapping[str, Policy], confidence: float) -> Race:
+def _ranked(costs: Mapping[str, float], confidence: float) -> Race:
     """Rank by exact cost; policies of the same cost up to rounding count as alike."""
-    costs = {
-        name: float(model.initial @ exact.policy_value(model, policy))
-        for name, policy in policies.items()
-    }
     order = sorted(costs, key=lambda name: costs[name])
     best = costs[order[0]]
     standings: list[Standing] = []

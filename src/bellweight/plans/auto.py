@@ -16,20 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends.backend import Bench, Iterate
+from bellweight.backends import Iterate, Setup, backend_of, setup_of
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.evaluation.race import FIRST_LOOK, Race, Standing, race
-from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.plans.race_result import League
 from bellweight.plans.resampling import redrawn, sampled_rows
 from bellweight.policies.policy import Greedy, Policy, Uniform
-from bellweight.program.rows import BellmanRows, SampledRows
+from bellweight.program.rows import SampledRows
 from bellweight.program.solution import cost_unit
 from bellweight.results.result import Result
-from bellweight.solve import bench_of, run_part
+from bellweight.solve import run_part
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 from bellweight.weights.plan import Order, Plan
@@ -145,14 +144,14 @@ def _brought(policies: Any) -> dict[str, Policy | Result]:
     return {str(name): thing for name, thing in policies.items()}
 
 
-def default_regularisations(bench: Bench) -> tuple[float, ...]:
+def default_regularisations(setup: Setup) -> tuple[float, ...]:
     """Return regularisations that suit the rows, from hardly any to plenty.
 
     A dual spread evenly over n states has 1 / ((1 - discount) n) in each; delta times that is the
     violation it allows, which is to be a small share of a typical cost.
     """
-    rows = bench.rows
-    if not isinstance(rows, BellmanRows):
+    rows = setup.listed_rows
+    if rows is None:
         return ()
     n_states = len(rows.pair_start) - 1
     scale = cost_unit(rows.pair_cost) * (1.0 - rows.discount) * n_states
@@ -193,6 +192,7 @@ class _Season:
 
     def __init__(self, auto: Auto, order: Order) -> None:
         self.auto, self.order = auto, order
+        self._backend = backend_of(order.model)
         self._began = time.perf_counter()
         self._policies: dict[str, Policy] = {}
         self._results: dict[str, Result] = {}
@@ -201,13 +201,13 @@ class _Season:
         self._races: list[Race] = []
         self._ready: set[str] = set()
         self._seconds_per_episode = 0.0
-        self._bench: Bench | None = None
+        self._setup: Setup | None = None
 
     def run(self) -> League:
         auto = self.auto
         chosen: Mapping[str, Any] | None = named(auto.candidates)
         if chosen is None or any(not _is_ready(thing) for thing in chosen.values()):
-            self._bench = self._bench_on(self.order)  # says what is wrong with the arguments
+            self._setup = self._setup_on(self.order)  # says what is wrong with the arguments
         if chosen is None:
             chosen = portfolio(self._deltas())
         brought = _brought(auto.brought)
@@ -231,7 +231,7 @@ class _Season:
     def _later_rounds(self) -> None:
         """Draw constraint states from the leader's occupancy, solve there, and race who is left."""
         order = self.order
-        if not isinstance(order.model, EventModel) or self._bench is None:
+        if not self._backend.samples_states or self._setup is None:
             return
         first = sampled_rows(order)
         for number in range(1, self._rounds + 1):
@@ -244,7 +244,7 @@ class _Season:
             dual = leader.dual if isinstance(leader, Greedy) else None
             seed = derived_seed(order.seed, _STATES, number)
             states, _, _ = redrawn(order.model, first, leader, dual, seed, order.jobs)
-            self._bench = self._bench_on(replace(order, rows=SampledRows(states)))
+            self._setup = self._setup_on(replace(order, rows=SampledRows(states)))
             self._notes.append(
                 f"Round {number}: constraint states of {self._races[-1].winner} were added."
             )
@@ -265,15 +265,15 @@ class _Season:
     def _deltas(self) -> tuple[float, ...]:
         if self.auto.regularisations is not None:
             return tuple(delta for delta in self.auto.regularisations if delta > 0.0)
-        if isinstance(self.order.model, LinearModel):
+        if not self._backend.lists_rows:
             return ()
         if self.order.regularisation > 0.0:
             return (self.order.regularisation,)
-        assert self._bench is not None
-        return default_regularisations(self._bench)
+        assert self._setup is not None
+        return default_regularisations(self._setup)
 
     def _check_budget(self, n_candidates: int) -> None:
-        if isinstance(self.order.model, TabularModel):
+        if self._backend.lists_states:
             return
         least = FIRST_LOOK * n_candidates
         if self._race_budget < least:
@@ -287,7 +287,7 @@ class _Season:
     @property
     def _rounds(self) -> int:
         """Rounds of re-drawn constraint states."""
-        return self.auto.rounds if isinstance(self.order.model, EventModel) else 0
+        return self.auto.rounds if self._backend.samples_states else 0
 
     @property
     def _race_budget(self) -> int:
@@ -310,7 +310,7 @@ class _Season:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
             raise ArgumentError(f"no candidate led to a policy: {why}")
         room = max(0, self._race_budget // FIRST_LOOK - len(self._policies))
-        if not isinstance(self.order.model, TabularModel) and len(on_the_way) > room:
+        if not self._backend.lists_states and len(on_the_way) > room:
             self._notes.append(
                 f"The budget has room for {room} of {len(on_the_way)} iterates on the way."
             )
@@ -335,19 +335,19 @@ class _Season:
                 replace(self.order, regularisation=delta, progress=False, judge=False)
             ).policy
             return {}
-        assert self._bench is not None
+        assert self._setup is not None
         iterates: list[Iterate] = []
-        bench = self._bench if delta == 0.0 else self._bench.regularised(delta)
+        setup = self._setup if delta == 0.0 else self._setup.regularised(delta)
         quiet = replace(self.order, progress=self._watch())
-        result = run_part(bench, thing, quiet, stop=_STOP, visit=iterates.append)
+        result = run_part(setup, thing, quiet, stop=_STOP, visit=iterates.append)
         self._policies[name] = result.policy
         self._results[name] = result
         # Iterates of other methods act on weights that their own policies do not come from.
         return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
 
-    def _bench_on(self, order: Order) -> Bench:
+    def _setup_on(self, order: Order) -> Setup:
         """Return rows and a plain program; regularised ones share the rows."""
-        return bench_of(
+        return setup_of(
             order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs
         )
 
@@ -372,7 +372,7 @@ class _Season:
         won = self._winner()
         policy = self._policies[won.name]
         judged = self._judged(policy)
-        if isinstance(model, TabularModel) and model.sense == "max":
+        if self._backend.maximises:
             self._notes.append("Costs are minus rewards.")
         return League(
             winner=won.name,
@@ -404,7 +404,7 @@ class _Season:
     def _judged(self, policy: Policy) -> Evaluation | None:
         """Return the winner's cost on random numbers that had no part in choosing it."""
         order = self.order
-        if isinstance(order.model, TabularModel):
+        if self._backend.lists_states:
             return None
         planned = episodes = max(2, int(_FINAL * self.auto.budget))
         if self.auto.max_seconds is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bellweight.backends import listed
 from bellweight.basis import Basis, Function, extended
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, SolverError, Status
@@ -166,12 +167,12 @@ class Enriched(Plan[Enrichment]):
 
     def run(self, order: Order) -> Enrichment:
         """Solve, add functions where the dual asks for them, and solve again until it helps not."""
-        if not isinstance(order.model, TabularModel):
-            raise ArgumentError(
-                f"Enriched got a {type(order.model).__name__}, expected a TabularModel: hinges and "
-                "spots need states that are listed, enumerate the model with to_tabular()"
-            )
-        return _Run(self, order, order.model).until_stopped()
+        model = listed(
+            order.model,
+            f"Enriched got a {type(order.model).__name__}, expected a TabularModel: hinges and "
+            "spots need states that are listed, enumerate the model with to_tabular()",
+        )
+        return _Run(self, order, model).until_stopped()
 
 
 class _Run:

@@ -32,8 +32,8 @@ from scipy import sparse
 from bellweight.basis import Basis, Function, Hinge, Indicator, Spot, extended
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
-from bellweight.evaluation.exact import residuals
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
+from bellweight.exact.values import residuals
 from bellweight.models import TabularModel
 from bellweight.program import conditioning
 from bellweight.program.rows import TabularRows

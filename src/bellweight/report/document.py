@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.common.status import Status
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.policies.policy import Support
@@ -102,20 +103,8 @@ def _support(support: Support, model: Model | None) -> list[dict[str, Any]]:
 
 
 def _state_label(model: Model | None, state: Any) -> str | None:
-    if isinstance(model, LinearModel):
-        return _variables(model.state_names, state)
-    names = model.state_labels if isinstance(model, TabularModel) else None
-    return None if names is None else names[state]
+    return None if model is None else backend_of(model).state_label(state)
 
 
 def _label(model: Model | None, action: Any) -> str:
-    """Return an action's name; for a vector that of its non-zero variables."""
-    if isinstance(model, LinearModel):
-        return _variables(model.action_names, action)
-    return str(action) if model is None else model.label(action)
-
-
-def _variables(names: tuple[str, ...], values: list[float]) -> str:
-    """Return the non-zero variables with their values."""
-    parts = [f"{name} = {value:g}" for name, value in zip(names, values, strict=True) if value]
-    return ", ".join(parts) or "all zero"
+    return str(action) if model is None else backend_of(model).action_text(action)

@@ -12,7 +12,6 @@ from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluation.evaluate import Evaluation
-from bellweight.models import LinearModel
 from bellweight.report.sections import (
     Card,
     Section,
@@ -228,7 +227,7 @@ def _rivals(result: Result) -> tuple[Table, ...]:
 
 def _pictures(subject: Subject) -> Iterator[Section]:
     result = subject.result
-    listed = not result.sight.is_sample
+    listed = not result.visited.is_sample
     yield Section(
         "weights",
         "Weights against occupancy",
@@ -325,11 +324,11 @@ def _history(result: Result) -> Table:
 
 
 def _residuals(result: Result) -> Section:
-    seen = result.sight
+    seen = result.visited
     part = seen.share * seen.residual
     top = np.argsort(-np.abs(part), kind="stable")[:_TOP]
     total = float(part.sum())
-    level = float(seen.share @ np.abs(seen.value)) * (1.0 - seen.model.discount)
+    level = float(seen.share @ np.abs(seen.value)) * (1.0 - seen.backend.model.discount)
     if float(np.abs(part).sum()) <= _ROUNDING * level:
         return Section(
             "residual",
@@ -339,7 +338,7 @@ def _residuals(result: Result) -> Section:
     rows = tuple(
         {
             "state": cut(seen.state_text(int(place)), _STATE_LETTERS),
-            "action": _action_text(result, int(place)),
+            "action": cut(seen.action_text(int(place)), _STATE_LETTERS),
             "residual": float(seen.residual[place]),
             "share": float(seen.share[place]),
             "part": float(part[place]) / total if total > 0.0 else None,
@@ -371,21 +370,6 @@ def _residuals(result: Result) -> Section:
     return Section(
         "residual", "Where the residual is largest", lead, (*result.charts("residual"), table)
     )
-
-
-def _action_text(result: Result, place: int) -> str:
-    seen = result.sight
-    model = seen.model
-    if isinstance(model, LinearModel):
-        taken = np.asarray(seen.actions_at(seen.states[place : place + 1]))[0]
-        parts = [
-            f"{name} = {amount:g}"
-            for name, amount in zip(model.action_names, taken.tolist(), strict=True)
-            if amount
-        ]
-        return cut(", ".join(parts) or "nothing", _STATE_LETTERS)
-    where = seen.states[place : place + 1] if seen.is_sample else np.array([place])
-    return model.label(int(np.asarray(seen.actions_at(where))[0]))
 
 
 def _checks(subject: Subject) -> Iterator[Section]:

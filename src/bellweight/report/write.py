@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.certificates.certificate import Certificate, certify
 from bellweight.common import checks, files, identity
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display.faces import Faces
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
-from bellweight.models import TabularModel
 from bellweight.policies.policy import Model
 from bellweight.report.comparison_page import comparison_page, league_page, plan_page
 from bellweight.report.result_page import Subject, result_page
@@ -115,12 +115,12 @@ class _Study:
         doubts: list[str] = []
         if result.policy.model is not None:
             try:
-                _ = result.sight
+                _ = result.visited
             except BellweightError as problem:
                 doubts.append(f"The states cannot be shown: {problem}")
                 result = replace(result, policy=replace(result.policy, model=None))
         model = result.policy.model
-        if model is not None and evaluation is None and not isinstance(model, TabularModel):
+        if model is not None and evaluation is None and not backend_of(model).lists_states:
             evaluation = evaluate(
                 model, result.policy, self._episodes, seed=result.seed + 1, jobs=self._jobs
             )
@@ -139,7 +139,7 @@ class _Study:
         """Compare policies where costs have to be simulated."""
         bound = {name: self._bound(result) for name, result in results.items()}
         models = [result.policy.model for result in bound.values()]
-        if models[0] is None or isinstance(models[0], TabularModel):
+        if models[0] is None or backend_of(models[0]).lists_states:
             return None
         policies = {name: result.policy for name, result in bound.items()}
         seed = max(result.seed for result in bound.values()) + 1

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends import simulated_occupancy
 from bellweight.basis import Polynomial
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import BellweightWarning
 from bellweight.common.streams import derived_seed
-from bellweight.evaluation.occupancy import Simulation, simulated_occupancy
+from bellweight.evaluation.evaluate import rollout_of
 from bellweight.plans.auto import Auto
 from bellweight.plans.race_result import League
 from bellweight.plans.relatives import PointwiseMaximum, SmoothedALP
@@ -33,9 +34,9 @@ from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
 from bellweight.simulation.episodes import (
     episode_costs,
     mean_and_half_width,
-    rollout_of,
     sample_states,
 )
+from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, Fixed, FromPolicy

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from bellweight import exact
 from bellweight.basis import Affine, Polynomial
 from bellweight.common.status import BellweightWarning, Status
-from bellweight.evaluation import exact
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models import TabularModel
 from bellweight.plans.enrichment import Enriched
 from bellweight.plans.relatives import PointwiseMaximum, SelfGuided, SmoothedALP

@@ -24,7 +24,6 @@ from bellweight.basis import Affine
 from bellweight.common.status import BellweightWarning, Status
 from bellweight.display import Table
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare_ties, evaluate
-from bellweight.evaluation.occupancy import Simulation
 from bellweight.models import LinearModel
 from bellweight.policies.policy import Greedy
 from bellweight.problems import scheduling
@@ -34,6 +33,7 @@ from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, 
 from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
+from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
@@ -164,11 +164,11 @@ def reproduce_clinic(
     model = scheduling(size)
     tell("compiling, or loading what was compiled before", 0.0)
     table = ClinicTable(size, (), None, settings, _warm_up(model), 0.0, name)
-    bench = _Bench(model, settings)
+    setup = _Bench(model, settings)
     n_steps = len(methods()) + 1
     for place, (label, method) in enumerate(methods().items()):
         tell(label, place / n_steps)
-        row = bench.row(label, method, printed[label], paper_seconds[label])
+        row = setup.row(label, method, printed[label], paper_seconds[label])
         table = replace(table, rows_done=(*table.rows_done, row))
         table = replace(table, seconds=time.perf_counter() - began)
         keep(table)

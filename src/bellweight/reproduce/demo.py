@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bellweight import exact
 from bellweight.basis import Polynomial
 from bellweight.common.status import Status
 from bellweight.display import Column, Table
-from bellweight.evaluation import exact
 from bellweight.models import TabularModel
 from bellweight.problems import single_queue
 from bellweight.report import report

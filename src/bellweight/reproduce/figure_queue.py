@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellweight import exact
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display import Table
-from bellweight.evaluation import exact
-from bellweight.evaluation.occupancy import exact_occupancy
+from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models import TabularModel
 from bellweight.policies.policy import checked_probabilities
 from bellweight.problems import single_queue

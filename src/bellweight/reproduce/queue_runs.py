@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bellweight import exact
 from bellweight.basis import Polynomial
-from bellweight.evaluation import exact
 from bellweight.models import TabularModel
 from bellweight.policies.policy import Policy
 from bellweight.problems.single_queue import geometric

@@ -21,8 +21,7 @@ from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BellweightWarning
 from bellweight.common.streams import derived_seed
-from bellweight.evaluation.evaluate import evaluate
-from bellweight.evaluation.occupancy import Simulation
+from bellweight.evaluation.evaluate import evaluate, rollout_of
 from bellweight.policies.policy import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.program.rows import SampledRows
@@ -31,9 +30,9 @@ from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.simulation.episodes import (
     episode_costs,
     mean_and_half_width,
-    rollout_of,
     sample_states,
 )
+from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Iteration, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from bellweight import exact
 from bellweight.basis import Polynomial
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.display import Table
-from bellweight.evaluation import exact
 from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
 from bellweight.policies.policy import Policy

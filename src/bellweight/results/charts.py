@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray
 from bellweight.display.charts import Chart, Line, Picture
-from bellweight.models import LinearModel, TabularModel
-from bellweight.results.sections import Slice, marginal, shown_range, spread, thin
-from bellweight.results.visited import Sight
+from bellweight.results.cross_sections import (
+    CrossSection,
+    marginal,
+    shown_range,
+    spread,
+    thin,
+)
 from bellweight.weights.loop import Iteration
 
 _MOST_MARGINALS = 4
@@ -55,7 +60,7 @@ def convergence_chart(history: Sequence[Iteration], *, exact: bool) -> tuple[Cha
     )  # fmt: skip
 
 
-def weight_charts(seen: Sight, weights: FloatArray) -> tuple[Chart, ...]:
+def weight_charts(seen: Visited, weights: FloatArray) -> tuple[Chart, ...]:
     """Draw the weights against the policy's occupancy, along each of the first variables."""
     charts = []
     for axis in spread(seen)[:_MOST_MARGINALS]:
@@ -101,9 +106,9 @@ def moment_chart(
     )  # fmt: skip
 
 
-def value_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
+def value_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture, ...]:
     """Draw the approximate value, with the policy's own where it can be computed."""
-    if isinstance(seen.model, LinearModel):
+    if seen.backend.acts_by_vectors:
         return (_price_chart(seen),)
     name = "approximate value" if seen.is_sample else "approximate value (lower bound)"
     lines = {name: lambda cut: cut.values()}
@@ -113,11 +118,11 @@ def value_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
     return _pictures(seen, cuts, "value", "Value", "expected discounted cost", lines)
 
 
-def policy_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
+def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture, ...]:
     """Draw which action is taken where."""
-    if isinstance(seen.model, LinearModel):
+    if seen.backend.acts_by_vectors:
         return _action_charts(seen)
-    names = seen.labels()
+    names = seen.backend.action_names
     if len(cuts) == 1 and cuts[0].is_line:
         cut = cuts[0]
         actions = cut.actions()
@@ -134,7 +139,7 @@ def policy_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
     )
 
 
-def residual_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
+def residual_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture, ...]:
     """Draw the Bellman residual of the action taken."""
     if not seen.is_sample:
         lines = {"residual of the action taken": lambda cut: cut.looked_up(seen.residual)}
@@ -154,7 +159,12 @@ def residual_charts(seen: Sight, cuts: Sequence[Slice]) -> tuple[Picture, ...]:
 
 
 def _pictures(
-    seen: Sight, cuts: Sequence[Slice], key: str, title: str, unit: str, lines: dict[str, Any]
+    seen: Visited,
+    cuts: Sequence[CrossSection],
+    key: str,
+    title: str,
+    unit: str,
+    lines: dict[str, Any],
 ) -> tuple[Picture, ...]:
     """Draw lines over one variable, or the first of them as colours over two."""
     if len(cuts) == 1 and cuts[0].is_line:
@@ -181,12 +191,9 @@ def _pictures(
     )
 
 
-def _state_names(seen: Sight) -> tuple[str, ...] | None:
+def _state_names(seen: Visited) -> tuple[str, ...] | None:
     """Return the names of the states of a small model without vectors."""
-    model = seen.model
-    if not isinstance(model, TabularModel) or model.state_vectors is not None:
-        return None
-    return model.state_labels if model.n_states <= _MOST_NAMED else None
+    return seen.backend.state_names if len(seen.states) <= _MOST_NAMED else None
 
 
 def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
@@ -199,26 +206,23 @@ def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], a
     return ", ".join(parts) + more + "."
 
 
-def _price_chart(seen: Sight) -> Chart:
+def _price_chart(seen: Visited) -> Chart:
     """Draw what one more unit of each state variable adds to the value of a linear model."""
-    model = seen.model
-    assert isinstance(model, LinearModel)
-    units = np.eye(model.dimension)
-    prices = seen.values_at(units) - seen.values_at(np.zeros((1, model.dimension)))
+    names = seen.variables
+    prices = seen.values_at(np.eye(len(names))) - seen.values_at(np.zeros((1, len(names))))
     dearest = int(np.argmax(np.abs(prices)))
     return Chart(
         "value", "Value of one more unit of each state variable", "state variable",
         "expected discounted cost",
-        (Line("price", np.arange(model.dimension, dtype=np.float64), prices, "points"),),
-        f"The largest is {prices[dearest]:,.4g} for {model.state_names[dearest]}.",
-        x_names=model.state_names,
+        (Line("price", np.arange(len(names), dtype=np.float64), prices, "points"),),
+        f"The largest is {prices[dearest]:,.4g} for {names[dearest]}.",
+        x_names=names,
     )  # fmt: skip
 
 
-def _action_charts(seen: Sight) -> tuple[Chart, ...]:
+def _action_charts(seen: Visited) -> tuple[Chart, ...]:
     """Draw a linear model's mean action, and how it changes with the most varied variable."""
-    model = seen.model
-    assert isinstance(model, LinearModel)
+    names = seen.backend.action_names
     actions = np.asarray(seen.actions_at(seen.states))
     mean = seen.share @ actions
     axis = spread(seen)[0]
@@ -228,7 +232,7 @@ def _action_charts(seen: Sight) -> tuple[Chart, ...]:
     top = np.argsort(-np.abs(mean), kind="stable")[:_MOST_ACTIONS]
     lines = [
         Line(
-            model.action_names[k],
+            names[k],
             positions[often],
             (np.bincount(group, weights=seen.share * actions[:, k]) / mass)[often],
         )
@@ -238,8 +242,8 @@ def _action_charts(seen: Sight) -> tuple[Chart, ...]:
         Chart(
             "policy", "Mean action over the visits", "action variable", "units per step",
             (Line("mean", np.arange(len(mean), dtype=np.float64), mean, "points"),),
-            f"The largest is {model.action_names[int(top[0])]} with {mean[top[0]]:.3g} per step.",
-            x_names=model.action_names,
+            f"The largest is {names[int(top[0])]} with {mean[top[0]]:.3g} per step.",
+            x_names=names,
         ),
     )  # fmt: skip
     if not often.any():

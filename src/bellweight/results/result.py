@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bellweight.backends import Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
 from bellweight.common import files, identity
 from bellweight.common.checks import FloatArray
@@ -19,9 +20,7 @@ from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
 from bellweight.evaluation.evaluate import Difference
-from bellweight.evaluation.occupancy import Simulation, simulated_occupancy
-from bellweight.models import TabularModel
-from bellweight.policies.policy import Greedy, Model, Support
+from bellweight.policies.policy import Greedy, Model, Policy, Support
 from bellweight.program.solution import Audit
 from bellweight.results.charts import (
     convergence_chart,
@@ -31,9 +30,9 @@ from bellweight.results.charts import (
     value_charts,
     weight_charts,
 )
+from bellweight.results.cross_sections import CrossSection, cross_sections
 from bellweight.results.judgement import Judgement
-from bellweight.results.sections import Slice, slices
-from bellweight.results.visited import Sight, sight
+from bellweight.simulation.occupancy import Simulation
 from bellweight.weights.loop import Iteration, Stop
 from bellweight.weights.methods import DIA
 
@@ -74,8 +73,9 @@ class Result(Faces, files.Checked):
     the dual has mass; `dual` is the same as an array over the pairs of a tabular model.
     `moments_error` (K,) are the standard errors of simulated moments. `regularisation` is that of
     the program; a lower bound has been repaired for the violation that it allows. `average` is the
-    reported iterate of a cycle where that is the average of its `phases`, else None. `seconds` is
-    what the run took, without the judgement's own seconds.
+    reported iterate of a cycle where that is the average of its `phases`, else None. `generated` is
+    the policy that the method generated last, whose occupancy the weights should match; None where
+    it generates none. `seconds` is what the run took, without the judgement's own seconds.
     """
 
     status: Status
@@ -106,6 +106,7 @@ class Result(Faces, files.Checked):
     regularisation: float = 0.0
     average: Phase | None = None
     judgement: Judgement | None = None
+    generated: Policy | files.Unstored | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -175,24 +176,24 @@ class Result(Faces, files.Checked):
         return {
             **known,
             "weights": self._weights,
-            "value": lambda: value_charts(self.sight, self._slices),
-            "policy": lambda: policy_charts(self.sight, self._slices),
-            "residual": lambda: residual_charts(self.sight, self._slices),
+            "value": lambda: value_charts(self.visited, self._sections),
+            "policy": lambda: policy_charts(self.visited, self._sections),
+            "residual": lambda: residual_charts(self.visited, self._sections),
         }
 
     @cached_property
-    def sight(self) -> Sight:
+    def visited(self) -> Visited:
         """What the policy meets in its model: states, values, residuals."""
         if self.policy.model is None:
             raise PolicyError("the result was loaded without its model: Result.load(path, model)")
         # A seed that the run did not use: the pictures show states it was not fitted to.
-        return sight(
-            self.policy.model, self.basis, self.coef, self.moments, self.policy, self.seed + 1
+        return backend_of(self.policy.model).visited(
+            self.basis, self.coef, self.moments, self.policy, self.seed + 1
         )
 
     @cached_property
-    def _slices(self) -> tuple[Slice, ...]:
-        return slices(self.sight)
+    def _sections(self) -> tuple[CrossSection, ...]:
+        return cross_sections(self.visited)
 
     def _gap(self) -> tuple[Picture, ...]:
         if self.cost is None:
@@ -205,10 +206,9 @@ class Result(Faces, files.Checked):
 
     def _weights(self) -> tuple[Picture, ...]:
         if self.weights is not None:
-            return weight_charts(self.sight, self.weights)
+            return weight_charts(self.visited, self.weights)
         model = self.policy.model
         assert model is not None
-        assert not isinstance(model, TabularModel)
         found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.seed + 1)
         assert found.moments is not None
         assert found.standard_error is not None

@@ -27,14 +27,14 @@ from bellweight.basis import Basis
 from bellweight.basis.compiled import monomials
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import ArgumentError, ModelError, PolicyError, WorkerError
+from bellweight.common.status import ArgumentError, WorkerError
 from bellweight.common.streams import Keys, compiled, draw, episode_key, pick, stream_keys
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import EventModel, TabularModel
 from bellweight.models.compile import Source, naming
 from bellweight.models.events import fault_error
 from bellweight.policies.compiled import Program
-from bellweight.policies.policy import Model, Policy, checked_probabilities
-from bellweight.simulation.linear_episodes import FeatureRollout, LinearRollout
+from bellweight.policies.policy import Policy, checked_probabilities
+from bellweight.simulation.linear_episodes import FeatureRollout
 
 BLOCK = 1_024
 """Episodes per block: a block is the unit of parallel work."""
@@ -59,19 +59,6 @@ class Rollout(Protocol):
     def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
         """Return the discounted costs of episodes first, ..., last - 1."""
         ...
-
-
-def rollout_of(model: Model, policy: Policy) -> Rollout:
-    """Lay out a model and a policy for simulation."""
-    if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
-    if isinstance(model, TabularModel):
-        return TabularRollout.of(model, policy)
-    if isinstance(model, LinearModel):
-        return LinearRollout(model, policy.chooser(model))
-    if not isinstance(model, EventModel):
-        raise ModelError(f"model is {model!r}, expected a TabularModel, EventModel or LinearModel")
-    return EventRollout.of(model, policy.program(model))
 
 
 def episode_costs(

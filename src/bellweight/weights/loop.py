@@ -3,7 +3,7 @@
 Each iteration solves the program for the current weights, generates a policy from the answer,
 computes the policy's discounted occupancy, and stops when that occupancy equals the weights
 (in the sup norm) or else updates the weights. The map from moments to moments is deterministic
-(`bench.py`), hence moments that repeat mean weights that cycle.
+(`setup.py`), hence moments that repeat mean weights that cycle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bellweight.backends.backend import Bench, Cost, Iterate, Point
+from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
@@ -93,7 +93,7 @@ class Method(ABC):
     """A way to choose the weights: immutable settings, no data."""
 
     @abstractmethod
-    def first(self, bench: Bench) -> Point:
+    def first(self, setup: Setup) -> Point:
         """Return the weights to begin with."""
 
     def generate(self, iterate: Iterate) -> Policy | None:
@@ -112,7 +112,7 @@ class Method(ABC):
         """Return this method with another smoothing, itself where it has none."""
         return self
 
-    def prepare(self, bench: Bench) -> Method:
+    def prepare(self, setup: Setup) -> Method:
         """Return this method with everything resolved that needs the model."""
         return self
 
@@ -138,7 +138,8 @@ class Outcome:
 
     `reported` is the place of the reported iterate in the history. `average_cost` is that of the
     reported iterate where it is the average of the phases. `target` is the policy that the method
-    was drawn to, None where it has none.
+    was drawn to, None where it has none. `generated` is the policy that the method generated from
+    the reported iterate, whose occupancy the weights should match; None where it generates none.
     """
 
     status: Status
@@ -146,13 +147,14 @@ class Outcome:
     history: tuple[Iteration, ...]
     reported: int
     phases: tuple[Iterate, ...] = ()
-    phase_costs: tuple[Cost, ...] = ()
-    average_cost: Cost | None = None
+    phase_costs: tuple[Estimate, ...] = ()
+    average_cost: Estimate | None = None
     target: Policy | None = None
+    generated: Policy | None = None
 
 
 def select_weights(
-    bench: Bench,
+    setup: Setup,
     method: Method,
     stop: Stop,
     *,
@@ -165,7 +167,7 @@ def select_weights(
 
     `watch` sees the record of each iteration, `visit` the iterate itself.
     """
-    run = _Run(bench, method, stop, list(history), watch, visit)
+    run = _Run(setup, method, stop, list(history), watch, visit)
     try:
         outcome = run.until_stopped(point)
     except SolverError as problem:
@@ -175,7 +177,8 @@ def select_weights(
             raise
         place = len(run.history) - 1
         outcome = Outcome(Status.INTERRUPTED, run.last, tuple(run.history), place)
-    return replace(outcome, target=run.target)
+    generated = run.generated.get(outcome.reported)
+    return replace(outcome, target=run.target, generated=generated)
 
 
 class _Run:
@@ -183,19 +186,20 @@ class _Run:
 
     def __init__(
         self,
-        bench: Bench,
+        setup: Setup,
         method: Method,
         stop: Stop,
         history: list[Iteration],
         watch: Callable[[Iteration], None] | None,
         visit: Callable[[Iterate], None] | None,
     ) -> None:
-        self.bench = bench
+        self.setup = setup
         self.method = method
         self.stop = stop
         self.history = history
         self.last: Iterate | None = None
         self.target: Policy | None = None
+        self.generated: dict[int, Policy] = {}  # by place in the history
         self._watch = watch
         self._visit = visit
         self._began = time.perf_counter()
@@ -205,10 +209,10 @@ class _Run:
         self._leaving: Step | None = None
 
     def until_stopped(self, point: Point | None) -> Outcome:
-        method = self.method.prepare(self.bench)
+        method = self.method.prepare(self.setup)
         self.target = method.target_policy
         if point is None:
-            point = method.first(self.bench)
+            point = method.first(self.setup)
         self._stepper = method.stepper()
         while True:
             iterate, occupied, record = self._step(method, point)
@@ -227,15 +231,17 @@ class _Run:
         point = iterate.point
         mass = None if self._stepper is None else self._stepper.smoothing_mass
         policy = (method if mass is None else method.smoothed(mass)).generate(iterate)
-        occupancy = None if policy is None else self.bench.occupancy(policy)
-        occupied = None if occupancy is None else self.bench.occupied(occupancy)
+        if policy is not None:
+            self.generated[len(self.history)] = policy
+        occupancy = None if policy is None else self.setup.occupancy(policy)
+        occupied = None if occupancy is None else self.setup.occupied(occupancy)
         gap = None if occupied is None else np.abs(occupied.vector - point.vector)
         before = self.last.moments if self.last is not None else None
         one_norm = None if gap is None else float(gap.sum())
         solution = iterate.solution
         share = None
         if occupancy is not None and policy is not None:
-            share = self.bench.dual_share(occupancy, iterate.dual, policy)
+            share = self.setup.dual_share(occupancy, iterate.dual, policy)
         leaving = self._leaving = self._step_from(point, occupied)
         record = Iteration(
             iteration=len(self.history),
@@ -252,7 +258,7 @@ class _Run:
             rows=solution.n_rows,
             seconds=time.perf_counter() - began,
             solve_seconds=solution.seconds,
-            columns=self.bench.n_columns,
+            columns=self.setup.n_columns,
             proven=solution.proven,
             step_ratio=self._step_ratio(one_norm),
             step_size=None if leaving is None else leaving.step_size,
@@ -278,12 +284,12 @@ class _Run:
     def _solved(self, point: Point) -> Iterate:
         """Solve the program, or take back the step that led to one without a solution."""
         try:
-            return self.bench.iterate(point)
+            return self.setup.iterate(point)
         except SolverError:
             instead = None if self._stepper is None else self._stepper.retreat()
             if instead is None:
                 raise
-            return self.bench.iterate(self.bench.point_of(instead.vector, instead.standard_error))
+            return self.setup.iterate(self.setup.point_of(instead.vector, instead.standard_error))
 
     def _step_from(self, point: Point, occupied: Point | None) -> Step | None:
         if self._stepper is None or occupied is None:
@@ -292,13 +298,13 @@ class _Run:
 
     def _updated(self, method: Method, point: Point, occupied: Point) -> Point:
         if self._leaving is not None:
-            return self.bench.point_of(self._leaving.vector, self._leaving.standard_error)
+            return self.setup.point_of(self._leaving.vector, self._leaving.standard_error)
         following = method.update(point.vector, occupied.vector)
         error = occupied.standard_error
         if error is not None and point.standard_error is not None:
             # The streams are the same, so errors of a mixture add up at most.
             error = method.update(point.standard_error, error)
-        return self.bench.point_of(following, error)
+        return self.setup.point_of(following, error)
 
     def _status(self, record: Iteration) -> Status | None:
         if record.sup_norm is None or self._settled(record):
@@ -354,11 +360,11 @@ class _Run:
             phases.append(iterate)
             assert occupied is not None
             point = self._updated(method, iterate.point, occupied)
-        costs = tuple(self.bench.cost(phase.greedy) for phase in phases)
+        costs = tuple(self.setup.cost(phase.greedy) for phase in phases)
         if method.averages_cycles:
             iterate, _, _ = self._step(method, self._average(phases))
             outcome = self._outcome(Status.CYCLING, iterate)
-            cost = self.bench.cost(iterate.greedy)
+            cost = self.setup.cost(iterate.greedy)
             return replace(outcome, phases=tuple(phases), phase_costs=costs, average_cost=cost)
         best = int(np.argmin([cost.mean for cost in costs]))
         outcome = self._outcome(Status.CYCLING, phases[best])
@@ -370,7 +376,7 @@ class _Run:
         errors = [point.standard_error for point in points if point.standard_error is not None]
         # The streams are the same, so errors of a mixture add up at most.
         error = np.mean(errors, axis=0) if len(errors) == len(points) else None
-        return self.bench.point_of(np.mean([point.vector for point in points], axis=0), error)
+        return self.setup.point_of(np.mean([point.vector for point in points], axis=0), error)
 
 
 def _noise_ratio(point: Point, occupied: Point) -> float | None:

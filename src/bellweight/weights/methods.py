@@ -18,7 +18,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from bellweight.backends.backend import Bench, Iterate, Point, TabularBench
+from bellweight.backends import Iterate, Point, Setup
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
@@ -44,12 +44,12 @@ class Fixed(Method):
     weights: Any = "initial"
     moments: Any = None
 
-    def first(self, bench: Bench) -> Point:
+    def first(self, setup: Setup) -> Point:
         if self.moments is not None:
             if not isinstance(self.weights, str) or self.weights != "initial":
                 raise ArgumentError("give Fixed weights or moments, not both")
-            return Point(bench.checked_moments(self.moments))
-        return bench.named_point(self.weights, "weights")
+            return Point(setup.checked_moments(self.moments))
+        return setup.named_point(self.weights, "weights")
 
 
 @files.storable
@@ -59,8 +59,8 @@ class FromPolicy(Method):
 
     policy: Policy = field(default_factory=Uniform)
 
-    def first(self, bench: Bench) -> Point:
-        return bench.occupied(bench.occupancy(self.policy))
+    def first(self, setup: Setup) -> Point:
+        return setup.occupied(setup.occupancy(self.policy))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,16 +98,16 @@ class Iterative(Method):
     def averages_cycles(self) -> bool:
         return self.cycles == "average"
 
-    def first(self, bench: Bench) -> Point:
+    def first(self, setup: Setup) -> Point:
         if isinstance(self.start, Method):
-            point = _finished(bench, self.start, "start").point
-            if point.weights is None and isinstance(bench, TabularBench):
+            point = _finished(setup, self.start, "start").point
+            if point.weights is None and setup.is_exact:
                 raise ArgumentError(
                     "start gives moments only, expected weights on a tabular model: use "
                     "Fixed(weights)"
                 )
             return point
-        return bench.named_point(self.start, "start")
+        return setup.named_point(self.start, "start")
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
         # A convex step keeps the weights on the simplex (eq. dia_weight_update).
@@ -231,16 +231,16 @@ class DIA(Iterative):
     def mode(self) -> str:
         return "practical" if self.modulus is None else "certified"
 
-    def prepare(self, bench: Bench) -> DIA:
+    def prepare(self, setup: Setup) -> DIA:
         if self.mode == "certified":
-            self._check_certified(bench)
+            self._check_certified(setup)
         if isinstance(self.target, files.Unstored):
             raise ArgumentError(
                 f"the target {self.target.text} was not stored: build DIA(target=...) again"
             )
         if isinstance(self.target, Policy):
             return self
-        return replace(self, target=_finished(bench, self.target, "target").greedy)
+        return replace(self, target=_finished(setup, self.target, "target").greedy)
 
     @property
     def target_policy(self) -> Policy | None:
@@ -260,24 +260,24 @@ class DIA(Iterative):
         factor = smoothing_mass / self.smoothing_mass
         return replace(self, smoothing_mass=smoothing_mass, temperature=factor * self.temperature)
 
-    def _check_certified(self, bench: Bench) -> None:
+    def _check_certified(self, setup: Setup) -> None:
         """Refuse a model that the certified settings do not belong to."""
-        if not isinstance(bench, TabularBench):
+        if not setup.is_exact:
             raise ArgumentError(
                 "certified settings are proven for exact occupancies, which only a TabularModel "
                 "has: use DIA.practical(...) with the same temperature and smoothing_mass"
             )
-        if bench.model.discount != self.discount:
+        if setup.model.discount != self.discount:
             raise ArgumentError(
                 f"the settings are certified for discount {self.discount}, the model has "
-                f"{bench.model.discount}: use DIA.certified(lipschitz=..., "
-                f"discount={bench.model.discount})"
+                f"{setup.model.discount}: use DIA.certified(lipschitz=..., "
+                f"discount={setup.model.discount})"
             )
 
 
-def _finished(bench: Bench, method: Method, role: str) -> Iterate:
+def _finished(setup: Setup, method: Method, role: str) -> Iterate:
     """Run a method that another one needs as its start or target."""
-    outcome = select_weights(bench, method, Stop())
+    outcome = select_weights(setup, method, Stop())
     if outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if not outcome.status.is_success:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bellweight.basis import Basis
-from bellweight.evaluation.occupancy import Simulation
 from bellweight.policies.policy import Model
+from bellweight.simulation.occupancy import Simulation
 from bellweight.weights.loop import Iteration, Stop
 
 Found_co = TypeVar("Found_co", covariant=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.backends.backend import Point
+from bellweight.backends import Point
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError

@@ -12,11 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from bellweight.backends.backend import Bench, Cost
+from bellweight.backends import Estimate, Setup, backend_of, setup_of
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
@@ -24,12 +23,9 @@ from bellweight.display import Column, Table, number_text, to_text
 from bellweight.display.charts import Picture
 from bellweight.display.faces import Faces, Pictures
 from bellweight.display.gaps import Between, gap_chart
-from bellweight.models import LinearModel
 from bellweight.policies.policy import Greedy
-from bellweight.program.repair import repaired
-from bellweight.program.rows import TabularRows
 from bellweight.results.result import Result
-from bellweight.solve import bench_of, run_part
+from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.plan import Order, Plan
 
@@ -46,7 +42,7 @@ class Maximum(Faces):
     """
 
     members: tuple[Result, ...]
-    member_costs: tuple[Cost, ...]
+    member_costs: tuple[Estimate, ...]
     coef: FloatArray
     policy: Greedy
     lower_bound: float | None
@@ -120,51 +116,35 @@ class PointwiseMaximum(Plan[Maximum]):
     def run(self, order: Order) -> Maximum:
         """Solve for every method; return the maximum with its members."""
         began = time.perf_counter()
-        bench = _bench(order)
-        members = tuple(run_part(bench, method, order) for method in self.methods)
+        setup = _setup(order)
+        members = tuple(run_part(setup, method, order) for method in self.methods)
         coef = np.array([member.coef for member in members])
         coef.setflags(write=False)
-        policy = _greedy(bench, coef)
-        cost = bench.cost(policy)
+        # The members' duals belong to other programs, so ties go to the lowest action.
+        policy = setup.greedy(coef)
+        cost = setup.cost(policy)
         return Maximum(
             members=members,
-            member_costs=tuple(bench.cost(member.policy) for member in members),
+            member_costs=tuple(setup.cost(member.policy) for member in members),
             coef=coef,
             policy=policy,
-            lower_bound=_lower_bound(bench, members),
+            lower_bound=setup.lower_bound([(one.coef, one.moments) for one in members]),
             cost=cost.mean,
             half_width=cost.half_width,
             seconds=time.perf_counter() - began,
         )
 
 
-def _bench(order: Order) -> Bench:
-    if isinstance(order.model, LinearModel):
+def _setup(order: Order) -> Setup:
+    if not backend_of(order.model).lists_rows:
         raise ArgumentError(
             "PointwiseMaximum got a linear model, expected a tabular or an event model: the greedy "
             "action of a maximum is no integer program there; to_tabular() lists small models"
         )
-    return bench_of(
+    return setup_of(
         order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs,
         order.regularisation,
     )  # fmt: skip
-
-
-def _greedy(bench: Bench, coef: FloatArray) -> Greedy:
-    # The members' duals belong to other programs, so ties go to the lowest action.
-    rows: Any = bench.rows
-    if isinstance(rows, TabularRows):
-        return Greedy.from_values(rows, coef)
-    return Greedy(basis=rows.basis, coef=coef, model=bench.model)
-
-
-def _lower_bound(bench: Bench, members: tuple[Result, ...]) -> float | None:
-    rows = bench.rows
-    if not isinstance(rows, TabularRows):
-        return None
-    feasible = [repaired(rows, member.coef, member.moments).coef for member in members]
-    values = [rows.values(coef) for coef in feasible]
-    return float(rows.model.initial @ np.max(values, axis=0))
 
 
 def _name(number: int, member: Result) -> str:

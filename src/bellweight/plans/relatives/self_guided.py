@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.backends.backend import TabularBench
+from bellweight.backends import listed, setup_of
+from bellweight.backends.tabular import TabularSetup
 from bellweight.basis import Basis, Fourier
 from bellweight.basis.composed import stacked_on
 from bellweight.common import checks, files
@@ -30,7 +31,8 @@ from bellweight.policies.policy import Greedy
 from bellweight.program.repair import repaired
 from bellweight.program.rows import TabularRows
 from bellweight.results.result import Result
-from bellweight.solve import bench_of, run_part
+from bellweight.simulation.occupancy import Simulation
+from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Order, Plan
@@ -136,7 +138,8 @@ class SelfGuided(Plan[Guided]):
         """Solve for growing bases; return a result for each."""
         began = time.perf_counter()
         model = _checked(order)
-        results = [run_part(_plain(order), self.weights, order, owner=self)]
+        plain = setup_of(order.model, order.basis, order.rows)
+        results = [run_part(plain, self.weights, order, owner=self)]
         seeds = np.random.default_rng(self.seed).integers(2**31, size=self.batches)
         waves: list[Fourier] = []
         for seed in seeds:
@@ -149,7 +152,9 @@ class SelfGuided(Plan[Guided]):
             waves.append(telling)
             basis = stacked_on(order.basis, _together(waves), model.states.shape[1])
             rows = GuidedRows(model, basis, _feasible_values(model, results[-1]))
-            results.append(run_part(TabularBench(rows), self.weights, order, owner=self))
+            results.append(
+                run_part(TabularSetup(rows, Simulation()), self.weights, order, owner=self)
+            )
         return Guided(tuple(results), time.perf_counter() - began)
 
     def _is_done(self, results: list[Result]) -> bool:
@@ -164,23 +169,17 @@ class SelfGuided(Plan[Guided]):
 
 
 def _checked(order: Order) -> TabularModel:
-    if not isinstance(order.model, TabularModel):
-        raise ArgumentError(
-            f"SelfGuided got {type(order.model).__name__}, expected a TabularModel: it needs the "
-            "value of every state, and compiled loops know polynomials only; use to_tabular()"
-        )
+    model = listed(
+        order.model,
+        f"SelfGuided got {type(order.model).__name__}, expected a TabularModel: it needs the "
+        "value of every state, and compiled loops know polynomials only; use to_tabular()",
+    )
     if order.regularisation != 0.0:
         raise ArgumentError(
             f"regularisation is {order.regularisation!r}, expected 0: guiding rows must hold, and "
             "a regularised program violates rows"
         )
-    return order.model
-
-
-def _plain(order: Order) -> TabularBench:
-    bench = bench_of(order.model, order.basis, order.rows)
-    assert isinstance(bench, TabularBench)
-    return bench
+    return model
 
 
 def _telling(model: TabularModel, basis: Basis, batch: Fourier) -> Fourier | None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from bellweight.backends.backend import Bench, Point
+from bellweight.backends import Point, Setup, backend_of, setup_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
-from bellweight.models import LinearModel
 from bellweight.plans.relatives.smoothed_program import SmoothedProgram
-from bellweight.program.rows import BellmanRows, TabularRows
+from bellweight.program.rows import BellmanRows
 from bellweight.results.result import Result
-from bellweight.solve import bench_of, judged, result_of, watch_of
+from bellweight.solve import judged, result_of, watch_of
 from bellweight.weights.loop import Method, Stop, select_weights
 from bellweight.weights.methods import DIA, Fixed
 from bellweight.weights.plan import Order, Plan
@@ -53,27 +51,28 @@ class SmoothedALP(Plan[Result]):
     def run(self, order: Order) -> Result:
         """Choose weights, then solve the smoothed program for them; return a `Result`."""
         began = time.perf_counter()
-        bench = _bench(order)
+        setup = _setup(order)
         stop, watch = order.stop or Stop(), watch_of(order.progress)
-        chosen = select_weights(bench, self.weights, stop, watch=watch)
+        chosen = select_weights(setup, self.weights, stop, watch=watch)
         point = chosen.iterate.point
         if self.budget > 0.0:
-            assert isinstance(bench.rows, BellmanRows)
-            bench = bench.using(SmoothedProgram(bench.rows, self.budget, _shares(bench, point)))
+            rows = setup.listed_rows
+            assert rows is not None
+            setup = setup.using(SmoothedProgram(rows, self.budget, _shares(rows, setup, point)))
         outcome = select_weights(
-            bench, Fixed(), stop, point=point, history=chosen.history, watch=watch
+            setup, Fixed(), stop, point=point, history=chosen.history, watch=watch
         )
         if not chosen.status.is_success:
             outcome = replace(outcome, status=chosen.status)
         seconds = time.perf_counter() - began
-        result = result_of(bench, self, outcome, stop, order.seed, seconds)
+        result = result_of(setup, self, outcome, stop, order.seed, seconds)
         if not order.judge:
             return result
-        return judged(bench, replace(outcome, target=chosen.target), result)
+        return judged(setup, replace(outcome, target=chosen.target), result)
 
 
-def _bench(order: Order) -> Bench:
-    if isinstance(order.model, LinearModel):
+def _setup(order: Order) -> Setup:
+    if not backend_of(order.model).lists_rows:
         raise ArgumentError(
             "SmoothedALP got a linear model, expected a tabular or an event model: it needs rows "
             "that can be listed; to_tabular() lists them where they are few"
@@ -83,13 +82,12 @@ def _bench(order: Order) -> Bench:
             f"regularisation is {order.regularisation!r}, expected 0: SmoothedALP has its budget "
             "for violations"
         )
-    return bench_of(order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs)
+    return setup_of(order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs)
 
 
-def _shares(bench: Bench, point: Point) -> FloatArray:
+def _shares(rows: BellmanRows, setup: Setup, point: Point) -> FloatArray:
     """Return each listed state's share of the budget: its weight, or the same for all."""
-    rows: Any = bench.rows
-    if not isinstance(rows, TabularRows):
+    if not setup.is_exact:
         n = len(rows.pair_start) - 1
         return np.full(n, 1.0 / n)
     if point.weights is None:

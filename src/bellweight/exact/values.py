@@ -9,8 +9,8 @@ import numpy as np
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError, SolverError, Status
-from bellweight.evaluation.chain import Chain
-from bellweight.evaluation.occupancy import policy_chain
+from bellweight.exact.chain import Chain
+from bellweight.exact.occupancy import policy_chain
 from bellweight.models import TabularModel
 from bellweight.policies.policy import Policy, Table, tie_margin
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import HeatMap
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.results.visited import Sight
 
 _MOST_POINTS = 2_000
 _MOST_CELLS = 60  # along one side of a map
@@ -21,14 +20,14 @@ _FAIR = 0.05  # share of the visits
 
 
 @dataclass(frozen=True, eq=False)
-class Slice:
+class CrossSection:
     """Positions x (nx,), for a plane also y (ny,), and the states (nx, or ny * nx) there.
 
     `places` are the states' numbers in a tabular model, -1 where there is no state. `fixed` says
     what the other variables are.
     """
 
-    seen: Sight
+    seen: Visited
     x: FloatArray
     x_label: str
     x_range: tuple[float, float]
@@ -103,9 +102,9 @@ class Slice:
         return numbers if self.y is None else numbers.reshape(len(self.y), len(self.x))
 
 
-def slices(seen: Sight) -> tuple[Slice, ...]:
+def cross_sections(seen: Visited) -> tuple[CrossSection, ...]:
     """Return a line for one variable, otherwise planes of the variables that vary most."""
-    if isinstance(seen.model, LinearModel):
+    if seen.backend.acts_by_vectors:
         return ()
     if seen.dimension == 1:
         return (_line(seen),)
@@ -114,13 +113,13 @@ def slices(seen: Sight) -> tuple[Slice, ...]:
     return tuple(_plane(seen, int(min(pair)), int(max(pair))) for pair in pairs)
 
 
-def spread(seen: Sight) -> IntArray:
+def spread(seen: Visited) -> IntArray:
     """Return the variables in falling order of their spread over the visits."""
     mean = seen.share @ seen.states
     return np.argsort(-(seen.share @ (seen.states - mean) ** 2), kind="stable")
 
 
-def marginal(seen: Sight, axis: int, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+def marginal(seen: Visited, axis: int, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the positions along a variable and the mass of each."""
     positions, group = np.unique(seen.states[:, axis], return_inverse=True)
     return positions, np.asarray(np.bincount(group, weights=mass), dtype=np.float64)
@@ -143,8 +142,8 @@ def thin(positions: FloatArray, low: float, high: float) -> IntArray:
     return np.unique(np.concatenate(kept))
 
 
-def _line(seen: Sight) -> Slice:
-    if isinstance(seen.model, TabularModel):
+def _line(seen: Visited) -> CrossSection:
+    if not seen.is_sample:
         order = np.argsort(seen.states[:, 0], kind="stable")
         positions = seen.states[order, 0]
         low, high = shown_range(positions, seen.share[order])
@@ -153,13 +152,13 @@ def _line(seen: Sight) -> Slice:
     else:
         states, places = _range(seen, 0, _MOST_POINTS)[:, None], None
         low, high = float(states[0, 0]), float(states[-1, 0])
-    return Slice(seen, states[:, 0], seen.variables[0], (low, high), states, places)
+    return CrossSection(seen, states[:, 0], seen.variables[0], (low, high), states, places)
 
 
-def _plane(seen: Sight, across: int, up: int) -> Slice:
+def _plane(seen: Visited, across: int, up: int) -> CrossSection:
     others = np.delete(np.arange(seen.dimension), [across, up])
     base = _base(seen, others)
-    if isinstance(seen.model, TabularModel):
+    if not seen.is_sample:
         there = np.flatnonzero((seen.states[:, others] == base[others]).all(axis=1))
         x, y = (_axis(seen, there, axis) for axis in (across, up))
     else:
@@ -173,18 +172,18 @@ def _plane(seen: Sight, across: int, up: int) -> Slice:
         for axis, name in enumerate(seen.variables)
         if axis not in (across, up)
     ]
-    return Slice(
+    return CrossSection(
         seen, x, seen.variables[across], (float(x[0]), float(x[-1])), states, places,
         y, seen.variables[up], f" at {', '.join(rest)}" if rest else "",
     )  # fmt: skip
 
 
-def _base(seen: Sight, others: IntArray) -> FloatArray:
+def _base(seen: Visited, others: IntArray) -> FloatArray:
     """Return the state to cut through: the median of a sample, or one with a large plane.
 
     Among the planes with a fair share of the visits, that with the most states is taken.
     """
-    if isinstance(seen.model, TabularModel):
+    if not seen.is_sample:
         _, plane = np.unique(seen.states[:, others], axis=0, return_inverse=True)
         mass = np.bincount(plane.ravel(), weights=seen.share)
         size = np.where(mass >= min(_FAIR, float(mass.max())), np.bincount(plane.ravel()), 0)
@@ -196,20 +195,19 @@ def _base(seen: Sight, others: IntArray) -> FloatArray:
     return np.take_along_axis(seen.states, np.take_along_axis(order, middle[None], 0), 0)[0]
 
 
-def _axis(seen: Sight, there: IntArray, axis: int) -> FloatArray:
+def _axis(seen: Visited, there: IntArray, axis: int) -> FloatArray:
     positions, mass = marginal(seen, axis, seen.share)
     low, high = shown_range(positions, mass)
     inside = np.unique(seen.states[there, axis])
     return _strided(inside[(inside >= low) & (inside <= high)], _MOST_CELLS)
 
 
-def _range(seen: Sight, axis: int, most: int = _MOST_CELLS) -> FloatArray:
+def _range(seen: Visited, axis: int, most: int = _MOST_CELLS) -> FloatArray:
     """Return whole numbers over nearly all of what a sample visited."""
     positions, mass = marginal(seen, axis, seen.share)
     low, high = shown_range(positions, mass)
     high = max(high, low + _LEAST_SHOWN)
-    if isinstance(seen.model, EventModel) and seen.model.upper[axis] >= 0:
-        high = min(high, float(seen.model.upper[axis]))
+    high = min(high, seen.backend.limit(axis))
     return _strided(np.arange(low, high + 1.0), most)
 
 

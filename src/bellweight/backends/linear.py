@@ -1,0 +1,263 @@
+"""Linear models: vectors in a box, rows found by pricing, actions found by optimisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellweight.backends.backend import (
+    COMPILED_STEPS,
+    DRAWN_STATES,
+    VIEWING,
+    Backend,
+    Visited,
+    counted,
+    growing_tail,
+    values_by,
+)
+from bellweight.backends.setup import Outside, Point
+from bellweight.backends.simulated import SimulatedSetup
+from bellweight.basis import Basis
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError, PolicyError
+from bellweight.common.streams import Keys, stream_keys
+from bellweight.models import LinearModel
+from bellweight.policies.linear_actions import GreedyChooser
+from bellweight.policies.policy import Greedy, Policy, Support, Uniform
+from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.simulation.episodes import Task, run_blocks
+from bellweight.simulation.linear_episodes import LinearRollout
+from bellweight.simulation.occupancy import (
+    Occupancy,
+    Simulation,
+    default_horizon,
+    estimated_occupancy,
+)
+
+SOLVED_STEPS = 25_000
+"""Steps to judge by where a solver finds actions: this over the squared number of variables."""
+
+_FEWEST_SOLVED, _MOST_SOLVED = 200, 4_000
+_EPISODES = 200  # from which visited states are drawn
+
+
+class LinearSetup(SimulatedSetup):
+    """Rows found by pricing."""
+
+    rows: LinearRows
+
+    @property
+    def model(self) -> LinearModel:  # type: ignore[override]
+        return self.rows.model
+
+    @property
+    def backend(self) -> LinearBackend:
+        return LinearBackend(self.model)
+
+    @property
+    def basis(self) -> Basis:
+        return self.rows.basis
+
+    @property
+    def listed_rows(self) -> None:
+        return None
+
+    @property
+    def size_text(self) -> str:
+        model = self.model
+        counts = f"{model.dimension} state and {model.n_action_variables} action variables"
+        return f"{counts}, discount {model.discount:g}"
+
+    @property
+    def n_columns(self) -> int:
+        return self.rows.n_pairs
+
+    def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
+
+    def initial_point(self) -> Point:
+        return Point(np.append(1.0, self.model.initial_mean))
+
+    def is_constant(self, coef: FloatArray) -> bool:
+        return self.rows.is_constant(coef)
+
+    def episode_costs(
+        self, policy: Policy, episodes: int, horizon: int, seed: int
+    ) -> tuple[FloatArray, Outside | None]:
+        rollout = _WatchedRollout(self.backend.episodes(policy), self.rows.box)
+        task = Task(rollout.block, horizon, stream_keys(seed))
+        blocks = run_blocks(task, 0, episodes, self.jobs)
+        costs = np.concatenate([block[0] for block in blocks])
+        watches = [block[1] for block in blocks]
+        outside = sum(watch.outside for watch in watches)
+        if outside == 0:
+            return costs, None
+        low, high = self.rows.box
+        least = np.min([watch.least for watch in watches], axis=0)
+        most = np.max([watch.most for watch in watches], axis=0)
+        k = int(np.argmax(np.maximum(low - least, most - high)))
+        reached = most[k] if most[k] - high[k] >= low[k] - least[k] else least[k]
+        share = outside / sum(watch.visits for watch in watches)
+        numbers = (float(reached), float(low[k]), float(high[k]))
+        return costs, Outside(share, self.model.state_names[k], *numbers)
+
+
+class _Watch:
+    """Counts the visited states that lie outside a box, and how far out they are."""
+
+    def __init__(self, box: tuple[FloatArray, FloatArray]) -> None:
+        self.low, self.high = box
+        self.visits = self.outside = 0
+        self.least, self.most = np.array(self.low), np.array(self.high)
+
+    def see(self, states: FloatArray) -> None:
+        """Look at the states (n, d) of one step."""
+        beyond = (states < self.low) | (states > self.high)
+        self.visits += len(states)
+        self.outside += int(beyond.any(axis=1).sum())
+        self.least = np.minimum(self.least, states.min(axis=0))
+        self.most = np.maximum(self.most, states.max(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _WatchedRollout:
+    """A linear model's rollout that also tells which visited states are outside the box."""
+
+    rollout: LinearRollout
+    box: tuple[FloatArray, FloatArray]
+
+    def block(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[FloatArray, _Watch]:
+        watch = _Watch(self.box)
+        return self.rollout.watched(first, last, horizon, keys, watch.see), watch
+
+
+class LinearBackend(Backend):
+    """Episodes in lockstep; actions are vectors."""
+
+    lists_rows = False
+    acts_by_vectors = True
+    noun = "a linear model"
+    usual_basis = "affine"
+
+    def __init__(self, model: LinearModel) -> None:
+        self._model = model
+
+    @property
+    def model(self) -> LinearModel:
+        return self._model
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._model.state_names
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return self._model.action_names
+
+    def setup(
+        self,
+        basis: Basis,
+        rows: Any,
+        simulation: Simulation,
+        seed: int,
+        jobs: int | None,
+        regularisation: float,
+    ) -> LinearSetup:
+        if rows is not None and not isinstance(rows, PricedRows):
+            raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
+        if regularisation > 0.0:
+            raise ArgumentError(
+                f"regularisation is {regularisation:g}, expected 0 for a linear model: it needs "
+                "all rows, and pricing finds them one by one; to_tabular() lists them where they "
+                "are few"
+            )
+        return LinearSetup((rows or PricedRows()).on(self._model, basis), simulation, seed, jobs)
+
+    def some_rows(self, basis: Basis, states: FloatArray) -> LinearRows:
+        return PricedRows().on(self._model, basis)
+
+    def episodes(self, policy: Policy) -> LinearRollout:
+        return LinearRollout(self._model, policy.chooser(self._model))
+
+    def estimated_occupancy(
+        self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
+    ) -> Occupancy:
+        chooser = policy.chooser(self._model)
+        rollout = LinearRollout(self._model, chooser)
+        return estimated_occupancy(
+            rollout, self._model.discount, simulation, knows_dual=chooser.knows_dual, seed=seed,
+            jobs=jobs,
+        )  # fmt: skip
+
+    def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
+        if self._model.cost_bound is None:
+            return None, "the model declares no cost_bound"
+        return growing_tail(self._model.discount, *self._model.cost_bound, horizon), ""
+
+    def judging_steps(self, policy: Policy) -> int:
+        chooser = policy.chooser(self._model)
+        if not isinstance(chooser, GreedyChooser) or chooser.kernel() is not None:
+            return COMPILED_STEPS
+        wanted = SOLVED_STEPS // self._model.n_action_variables**2
+        return min(max(wanted, _FEWEST_SOLVED), _MOST_SOLVED)
+
+    def why_not_random(self) -> str:
+        try:
+            Uniform().chooser(self._model).worker()
+        except PolicyError as problem:
+            return str(problem)
+        return ""
+
+    def remedy(self) -> str:
+        return (
+            "try other weights (another method, or another target of DIA), bounds on the "
+            "coefficients such as Affine(lower=0.0), or Auto(); bellweight.compare_ties(model, "
+            "result.policy) tells whether ties decide it"
+        )
+
+    def visited(
+        self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
+    ) -> Visited:
+        model = self._model
+        horizon = default_horizon(model.discount)
+        paths = self.episodes(policy).states(0, _EPISODES, horizon, stream_keys(seed, VIEWING))
+        rng = np.random.default_rng([seed, VIEWING])
+        chance = model.discount ** np.arange(horizon)
+        steps = rng.choice(horizon, size=DRAWN_STATES, p=chance / chance.sum())
+        states, share = counted(paths[steps, rng.integers(_EPISODES, size=DRAWN_STATES)])
+        values = values_by(basis, coef)
+        actions = self.actions_at(policy, states)
+        following = values(model.expected_next(states, actions))
+        value = values(states)
+        return Visited(
+            backend=self,
+            states=states,
+            share=share,
+            value=value,
+            residual=model.cost(states, actions) + model.discount * following - value,
+            cost_to_go=None,
+            policy=policy,
+            values_at=values,
+        )
+
+    def actions_at(self, policy: Policy, states: Any) -> Any:
+        choose = policy.chooser(self._model).worker()
+        return choose(np.ascontiguousarray(states), np.zeros(len(states), np.uint64), 0)[0]
+
+    def state_text(self, state: Any, place: int) -> str:
+        return self._model.state_text(state)
+
+    def state_label(self, state: Any) -> str | None:
+        return _variables(self._model.state_names, state)
+
+    def action_text(self, action: Any) -> str:
+        return _variables(self._model.action_names, action)
+
+
+def _variables(names: tuple[str, ...], values: Any) -> str:
+    """Return the non-zero variables with their values."""
+    numbers = np.asarray(values).tolist()
+    parts = [f"{name} = {value:g}" for name, value in zip(names, numbers, strict=True) if value]
+    return ", ".join(parts) or "all zero"

@@ -1,0 +1,253 @@
+"""What the weight loop works with: a model, its rows, a warm program.
+
+Between iterations only the moments change, so the program stays warm. Every iteration uses the same
+random streams, so the map from moments to moments is deterministic.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+from bellweight.backends.estimate import Estimate
+from bellweight.basis import Basis
+from bellweight.common import checks, files, tolerances
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError, Status
+from bellweight.policies.policy import Greedy, Model, Policy, Support
+from bellweight.program.alp import AlpProgram
+from bellweight.program.minimum_norm import minimum_norm_dual
+from bellweight.program.regularised import PenaltyProgram
+from bellweight.program.repair import Repaired
+from bellweight.program.rows import BellmanRows, RowSource
+from bellweight.program.solution import AlpSolution, DecidedSolution
+from bellweight.simulation.occupancy import Occupancy, Simulation
+
+
+class Solvable(Protocol):
+    """A program that stays warm from one solve to the next, of whatever kind."""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
+
+    def solve(
+        self, moments: FloatArray, reference: FloatArray | None = None
+    ) -> AlpSolution | DecidedSolution:
+        """Return the audited optimum for these moments (K,)."""
+
+
+@files.storable
+@dataclass(frozen=True)
+class Outside:
+    """The share of visited states outside the box of a linear model's rows.
+
+    `variable` is the one farthest outside, `reached` its farthest value, `lower` to `upper` its
+    box.
+    """
+
+    share: float
+    variable: str
+    reached: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Weights as the loop sees them: their moments (K,) and, where they exist, the weights (S,)."""
+
+    moments: FloatArray
+    weights: FloatArray | None = None
+    standard_error: FloatArray | None = None
+
+    @property
+    def vector(self) -> FloatArray:
+        """What updates and norms apply to: the weights, or else the moments."""
+        return self.moments if self.weights is None else self.weights
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """The current weights and everything the program says about them.
+
+    Generators may use `dual` (the minimum-norm dual on its support), `greedy` (the greedy policy,
+    computed when asked for), `solution` and `model`.
+    """
+
+    setup: Setup
+    point: Point
+    solution: AlpSolution | DecidedSolution
+    dual: Support
+    dual_residual: float
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights (S,), or None where states cannot be enumerated."""
+        return self.point.weights
+
+    @property
+    def moments(self) -> FloatArray:
+        """The moments Phi' weights (K,)."""
+        return self.point.moments
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.setup.model
+
+    @cached_property
+    def greedy(self) -> Greedy:
+        """The greedy policy of the coefficients, ties decided by the dual."""
+        return self.setup.greedy(self.solution.coef, self.dual)
+
+
+class Setup(ABC):
+    """A model, its rows, how it is simulated, and a warm program.
+
+    `is_exact` says that occupancies and costs are computed, and weights are vectors over states;
+    otherwise they are simulated, and weights are known by their moments.
+    """
+
+    model: Model
+    rows: RowSource
+    is_exact: bool = False
+
+    def __init__(
+        self,
+        rows: RowSource,
+        simulation: Simulation,
+        seed: int = 0,
+        jobs: int | None = None,
+        regularisation: float = 0.0,
+    ) -> None:
+        self.rows = rows
+        self.simulation = simulation
+        self.seed = seed
+        self.jobs = jobs
+        self.regularisation = regularisation
+        self._program: Solvable | None = None
+
+    @property
+    @abstractmethod
+    def basis(self) -> Basis:
+        """The basis, fitted to the states."""
+
+    @property
+    @abstractmethod
+    def listed_rows(self) -> BellmanRows | None:
+        """The rows, where all of them are listed."""
+
+    @property
+    @abstractmethod
+    def size_text(self) -> str:
+        """How large the model and its program are, in words."""
+
+    @abstractmethod
+    def occupancy(self, policy: Policy) -> Occupancy:
+        """Return the discounted occupancy of a policy."""
+
+    @abstractmethod
+    def occupied(self, occupancy: Occupancy) -> Point:
+        """Return an occupancy as weights."""
+
+    @abstractmethod
+    def named_point(self, weights: Any, name: str) -> Point:
+        """Return weights given as an array or by name."""
+
+    @abstractmethod
+    def point_of(self, vector: FloatArray, standard_error: FloatArray | None = None) -> Point:
+        """Return the point with this vector of weights, or of moments."""
+
+    @abstractmethod
+    def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
+        """Return the greedy policy of coefficients; without a dual, ties go to lower actions."""
+
+    @abstractmethod
+    def cost(self, policy: Policy) -> Estimate:
+        """Return the expected discounted cost of a policy from the initial distribution."""
+
+    @abstractmethod
+    def episode_costs(
+        self, policy: Policy, episodes: int, horizon: int, seed: int
+    ) -> tuple[FloatArray, Outside | None]:
+        """Return the costs (n,) of simulated episodes, and how far they leave the rows' box."""
+
+    @abstractmethod
+    def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
+        """Return the share of a policy's occupancy in states with dual mass, lent mass included."""
+
+    def over_pairs(self, dual: Support) -> FloatArray | None:
+        """Return a dual as an array (N,) over all pairs, where they are listed."""
+        return None
+
+    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired | None:
+        """Return coefficients at which all rows are proven to hold, where all rows are known."""
+        return None
+
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
+        """Return a proven bound on the optimal cost, where there is one.
+
+        It is the value of the largest of several value functions, given by their coefficients and
+        moments.
+        """
+        return None
+
+    def is_constant(self, coef: FloatArray) -> bool:
+        """Return whether coefficients give a value that is the same in every state."""
+        return False
+
+    @property
+    def n_columns(self) -> int | None:
+        """Number of pairs that pricing has found, None where rows are listed."""
+        return None
+
+    def using(self, program: Solvable) -> Self:
+        """Return this setup with another program of its rows."""
+        other = copy(self)
+        other._program = program
+        return other
+
+    def regularised(self, delta: float) -> Self:
+        """Return this setup with another regularisation and the same rows."""
+        other = copy(self)
+        other.regularisation, other._program = delta, None
+        return other
+
+    def program(self, reference: FloatArray | None = None) -> Solvable:
+        """Return the program, built around the first weights it is asked for."""
+        if self._program is None and self.regularisation > 0.0:
+            assert self.listed_rows is not None
+            self._program = PenaltyProgram(self.listed_rows, self.regularisation, reference)
+        elif self._program is None:
+            self._program = AlpProgram(self.rows, reference)
+        return self._program
+
+    def iterate(self, point: Point) -> Iterate:
+        """Solve the program for some weights; its dual is the one of smallest norm."""
+        solution = self.program(point.weights).solve(point.moments, point.weights)
+        if isinstance(solution, DecidedSolution):
+            keys, values, residual = solution.keys, solution.dual, solution.audit.dual_residual
+        else:
+            dual = minimum_norm_dual(solution)
+            keys, values, residual = dual.keys, dual.values, dual.residual
+        if residual > tolerances.DUAL and solution.status is Status.OPTIMAL:
+            solution = replace(solution, status=Status.INACCURATE)
+        pairs = self.rows.are_pairs(keys)
+        support = Support(*self.rows.support_of(keys[pairs]), values[pairs])
+        return Iterate(self, point, solution, support, residual)
+
+    def checked_moments(self, moments: Any) -> FloatArray:
+        """Return moments (K,) given by the user: those of a distribution, so 1 gives 1."""
+        given = checks.float_array(moments, "moments", (self.rows.n_basis,), ArgumentError)
+        total = float(given @ self.rows.constant())
+        if abs(total - 1.0) > tolerances.PROBABILITY:
+            raise ArgumentError(
+                f"moments give the constant function {total:.12g}, expected 1: use the moments of "
+                "weights that sum to one"
+            )
+        return given

@@ -1,0 +1,221 @@
+"""Tabular models: all states are listed, and everything is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellweight import exact
+from bellweight.backends.backend import Backend, Visited, values_by
+from bellweight.backends.estimate import Estimate
+from bellweight.backends.setup import Outside, Point, Setup
+from bellweight.basis import Basis
+from bellweight.basis.core import variable_names
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import ArgumentError
+from bellweight.exact.occupancy import exact_occupancy, policy_chain
+from bellweight.models import TabularModel
+from bellweight.policies.policy import DualSoftmax, Greedy, Policy, Support, Uniform
+from bellweight.program.repair import Repaired, repaired
+from bellweight.program.rows import AllRows, BellmanRows, TabularRows
+from bellweight.simulation.episodes import TabularRollout, episode_costs
+from bellweight.simulation.occupancy import Occupancy, Simulation
+
+_SAME_COST = 1e-9  # relative difference of costs that is rounding
+
+
+class TabularSetup(Setup):
+    """Weights are vectors over the states; occupancies and costs are computed."""
+
+    rows: TabularRows
+    is_exact = True
+
+    @property
+    def model(self) -> TabularModel:  # type: ignore[override]
+        return self.rows.model
+
+    @property
+    def basis(self) -> Basis:
+        return self.rows.basis
+
+    @property
+    def listed_rows(self) -> BellmanRows:
+        return self.rows
+
+    @property
+    def size_text(self) -> str:
+        model = self.model
+        sense = ", costs are minus rewards" if model.sense == "max" else ""
+        counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs{sense}"
+        return f"{counts}, discount {model.discount:g}"
+
+    def occupancy(self, policy: Policy) -> Occupancy:
+        return exact_occupancy(self.model, policy)
+
+    def occupied(self, occupancy: Occupancy) -> Point:
+        assert occupancy.weights is not None
+        return self.point_of(occupancy.weights)
+
+    def point_of(self, vector: FloatArray, standard_error: FloatArray | None = None) -> Point:
+        return Point(self.rows.moments(vector), vector)
+
+    def named_point(self, weights: Any, name: str) -> Point:
+        model = self.model
+        if isinstance(weights, str):
+            checks.one_of(weights, name, ("initial", "uniform"))
+            even = np.full(model.n_states, 1.0 / model.n_states)
+            return self.point_of(model.initial if weights == "initial" else even)
+        given = checks.distribution(weights, name, model.n_states, model.state_name, ArgumentError)
+        return self.point_of(given)
+
+    def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
+        return Greedy.from_values(self.rows, coef, dual)
+
+    def cost(self, policy: Policy) -> Estimate:
+        return Estimate(TabularBackend(self.model).exact_cost(policy))
+
+    def episode_costs(
+        self, policy: Policy, episodes: int, horizon: int, seed: int
+    ) -> tuple[FloatArray, Outside | None]:
+        rollout = TabularRollout.of(self.model, policy)
+        return episode_costs(rollout, 0, episodes, horizon, seed, self.jobs), None
+
+    def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
+        assert occupancy.weights is not None
+        if isinstance(policy, DualSoftmax):
+            dual = policy.reaching(self.model)
+        return float(occupancy.weights[np.unique(dual.states)].sum())
+
+    def over_pairs(self, dual: Support) -> FloatArray:
+        return dual.over_pairs(self.model)
+
+    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired:
+        return repaired(self.rows, coef, moments)
+
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float:
+        feasible = [self.proven(coef, moments).coef for coef, moments in pieces]
+        values = [self.rows.values(coef) for coef in feasible]
+        return float(self.model.initial @ np.max(values, axis=0))
+
+
+class TabularBackend(Backend):
+    """Listed states: exact values and occupancies."""
+
+    lists_states = True
+    noun = "a tabular model"
+    usual_basis = "poly:3"
+
+    def __init__(self, model: TabularModel) -> None:
+        self._model = model
+        self.maximises = model.sense == "max"
+
+    @property
+    def model(self) -> TabularModel:
+        return self._model
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        if self._model.state_vectors is None:
+            return ("state",)
+        return tuple(variable_names(self._model.states.shape[1]))
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        return self._model.state_labels if self._model.state_vectors is None else None
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return tuple(self._model.label(action) for action in range(self._model.n_actions))
+
+    def setup(
+        self,
+        basis: Basis,
+        rows: Any,
+        simulation: Simulation,
+        seed: int,
+        jobs: int | None,
+        regularisation: float,
+    ) -> TabularSetup:
+        if rows is not None and not isinstance(rows, AllRows):
+            raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")
+        bound = (rows or AllRows()).on(self._model, basis)
+        return TabularSetup(bound, simulation, seed, jobs, regularisation)
+
+    def some_rows(self, basis: Basis, states: FloatArray) -> TabularRows:
+        return TabularRows(self._model, basis)
+
+    def episodes(self, policy: Policy) -> TabularRollout:
+        return TabularRollout.of(self._model, policy)
+
+    def estimated_occupancy(
+        self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
+    ) -> Occupancy:
+        raise ArgumentError("the occupancy of a tabular model is computed, not estimated")
+
+    def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
+        """Return |discount^horizon E[value of the state reached]|."""
+        model = self._model
+        chain, cost = policy_chain(model, policy)
+        values: Any = chain.values(cost)
+        for _ in range(horizon):
+            values = model.discount * (chain.transition @ values)
+        return abs(float(model.initial @ values)), ""
+
+    def exact_cost(self, policy: Policy) -> float:
+        return float(self._model.initial @ exact.policy_value(self._model, policy))
+
+    def actions_matter(self) -> bool:
+        """Return whether some action is better than a random one in a state that is reached."""
+        model = self._model
+        values = exact.policy_value(model, Uniform())
+        ahead = model.cost + model.discount * (model.transition @ values)
+        better = ahead < values[model.pair_state] - _SAME_COST * np.abs(values).max()
+        reached = exact_occupancy(model, Uniform()).weights
+        assert reached is not None
+        return bool((better & (reached[model.pair_state] > 0.0)).any())
+
+    def remedy(self) -> str:
+        return (
+            "try another basis, other weights (another method, or another target of DIA), or let "
+            "Auto() choose"
+        )
+
+    def visited(
+        self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
+    ) -> Visited:
+        model = self._model
+        rows = TabularRows(model, basis)
+        # Repaired where rows are violated, so that values are what they are shown as: bounds.
+        value = rows.values(repaired(rows, coef, moments).coef)
+        occupancy = exact_occupancy(model, policy).weights
+        assert occupancy is not None
+        return Visited(
+            backend=self,
+            states=model.states,
+            share=occupancy,
+            value=value,
+            residual=np.minimum.reduceat(exact.residuals(model, value), model.pair_start[:-1]),
+            cost_to_go=exact.policy_value(model, policy),
+            policy=policy,
+            values_at=values_by(rows.basis, coef),
+        )
+
+    def actions_at(self, policy: Policy, states: Any) -> Any:
+        # Greedy policies are tables here; a state is its place in the list.
+        return policy.actions(np.ravel(states).astype(np.int64))
+
+    def state_text(self, state: Any, place: int) -> str:
+        labels = self._model.state_labels
+        if labels:
+            return labels[place]
+        return f"{state[0]:g}" if len(state) == 1 else super().state_text(state, place)
+
+    def state_label(self, state: Any) -> str | None:
+        names = self._model.state_labels
+        return None if names is None else names[state]
+
+    def action_text(self, action: Any) -> str:
+        return self._model.label(int(action))

@@ -1,0 +1,27 @@
+"""Checks of decision rules."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from bellweight.common.checks import IntArray
+from bellweight.common.status import PolicyError
+from bellweight.models.compile import naming
+from bellweight.policies.policy import Rule
+
+
+def check_whole_actions(policy: Rule, states: IntArray) -> None:
+    """Check that a rule returns whole numbers: the compiled loops cut off fractions."""
+    function, numbers = policy._function(), policy._numbers()
+    names = tuple(inspect.signature(function).parameters)
+    for state in states:
+        given = {"state": state.copy(), "parameters": numbers}
+        with naming(state):
+            action = function(**{name: given[name] for name in names})
+        if action != np.rint(action):
+            raise PolicyError(
+                f"the rule returns {action} in state {state.tolist()}, expected a whole number, "
+                "the index of an action: round it in the rule"
+            )
