@@ -65,7 +65,7 @@ from bellweight.models import (
 )
 from bellweight.plans.auto import Auto, Candidate
 from bellweight.plans.enrichment import Enriched, Enrichment, Growth
-from bellweight.plans.race_result import League
+from bellweight.plans.race_result import RaceResult
 from bellweight.plans.relatives import Guided, Maximum, PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.plans.resampling import Resampled, Resampling
 from bellweight.policies.policy import (
@@ -87,7 +87,7 @@ from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Phase, Result, solve
 from bellweight.weights.loop import Iteration, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy, Iterative
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 from bellweight.weights.steps import Adaptive, Anderson, Steps
 
 __version__ = "0.1.0"
@@ -133,14 +133,12 @@ __all__ = [
     "Judgement",
     "Kernels",
     "Law",
-    "League",
     "LinearBuilder",
     "LinearModel",
     "Located",
     "Maximum",
     "Method",
     "ModelError",
-    "Order",
     "Phase",
     "PiaBounds",
     "PiecewiseLinear",
@@ -153,6 +151,7 @@ __all__ = [
     "Probe",
     "Product",
     "Race",
+    "RaceResult",
     "Radial",
     "Resampled",
     "Resampling",
@@ -166,6 +165,7 @@ __all__ = [
     "Setting",
     "Simulation",
     "SmoothedALP",
+    "SolveSettings",
     "SolverError",
     "Spot",
     "Stacked",

@@ -38,7 +38,7 @@ from bellweight.results import judgement
 from bellweight.results.result import Phase, Result
 from bellweight.simulation.occupancy import Simulation
 from bellweight.weights.loop import Iteration, Method, Outcome, Stop, select_weights
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 __all__ = [
     "Phase",
@@ -122,7 +122,7 @@ def solve(
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
         found = method.run(
-            Order(
+            SolveSettings(
                 model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
                 regularisation=regularisation, seed=seed, jobs=jobs, progress=progress,
                 judge=judge,
@@ -195,7 +195,7 @@ def _reached(result: Result) -> Point:
 def run_part(
     setup: Setup,
     method: Method,
-    order: Order,
+    settings: SolveSettings,
     *,
     owner: Plan[Any] | None = None,
     stop: Stop | None = None,
@@ -203,12 +203,12 @@ def run_part(
 ) -> Result:
     """Run a method as part of a plan, `owner` if the result is to name it; Ctrl-C is passed on."""
     began = time.perf_counter()
-    limits = order.stop or stop or Stop()
-    outcome = select_weights(setup, method, limits, watch=watch_of(order.progress), visit=visit)
+    limits = settings.stop or stop or Stop()
+    outcome = select_weights(setup, method, limits, watch=watch_of(settings.progress), visit=visit)
     if outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     seconds = time.perf_counter() - began
-    return result_of(setup, owner or method, outcome, limits, order.seed, seconds)
+    return result_of(setup, owner or method, outcome, limits, settings.seed, seconds)
 
 
 def _earlier(

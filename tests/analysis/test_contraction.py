@@ -12,8 +12,8 @@ import reference
 import strategies
 
 import bellweight as bw
-from bellweight.analysis import contraction, pieces
-from bellweight.analysis.pieces import half_diameter
+from bellweight.analysis import contraction
+from bellweight.analysis.dual_pieces import half_diameter
 from bellweight.backends.tabular import TabularSetup
 from bellweight.program.alp import AlpProgram
 from bellweight.program.minimum_norm import minimum_norm_dual
@@ -244,7 +244,7 @@ def test_three_ways_to_a_diameter(shape: tuple[int, int], monkeypatch: pytest.Mo
     assert exact
     assert half == pytest.approx(wanted)
     assert 0.5 * np.abs(points[states[0]] - points[states[1]]).sum() == pytest.approx(wanted)
-    monkeypatch.setattr(pieces, "_PAIRWISE", 1)
+    monkeypatch.setattr(dual_pieces, "_PAIRWISE", 1)
     half, _, exact = half_diameter(points)
     assert not exact
     assert 0.5 * wanted <= half <= wanted * (1.0 + 1e-12)

@@ -18,7 +18,7 @@ from bellweight.evaluation.evaluate import rollout_of
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.policies.policy import by_state, checked_probabilities
 from bellweight.simulation.episodes import episode_costs
-from bellweight.weights.moduli import softmax_lipschitz
+from bellweight.weights.lipschitz import softmax_lipschitz
 
 TEMPERATURE, SMOOTHING = 0.7, 0.4
 

@@ -16,7 +16,7 @@ from linear_models import nonnegative
 
 import bellweight as bw
 from bellweight.certificates.certificate import generating_policy
-from bellweight.certificates.reach import reachable_box
+from bellweight.certificates.reachable_box import reachable_box
 from bellweight.cli import exits
 from bellweight.cli.main import run
 from bellweight.program.rows import TabularRows

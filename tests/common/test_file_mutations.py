@@ -52,7 +52,7 @@ def shown(found: Any) -> None:
 SAVED: dict[str, tuple[Callable[[Path], Any], Callable[..., Any]]] = {
     "result": (result, bw.Result.load),
     "comparison": (comparison, bw.Comparison.load),
-    "league": (league, bw.League.load),
+    "league": (league, bw.RaceResult.load),
     "tabular model": (lambda path: tabular().save(path), bw.TabularModel.load),
     "linear model": (lambda path: desk().save(path), bw.LinearModel.load),
 }

@@ -249,7 +249,7 @@ def test_a_league_can_be_saved_and_its_policy_acts(tmp_path: Path) -> None:
     plan = bw.Auto({"Fixed": bw.Fixed()}, budget=30_000, rounds=1)
     league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
     league.save(tmp_path / "league.npz")
-    again = bw.League.load(tmp_path / "league.npz", em.network())
+    again = bw.RaceResult.load(tmp_path / "league.npz", em.network())
     assert str(again) == str(league)
     assert again.races == league.races
     acting = again.policy if isinstance(again.policy, bw.Greedy) else None
@@ -269,9 +269,9 @@ def test_a_league_of_another_model_is_refused(small_queue: bw.TabularModel, tmp_
     for name, plan in plans.items():
         path = tmp_path / f"{name}.npz"
         bw.solve(small_queue, bw.Polynomial(1), plan).save(path)
-        assert bw.League.load(path, small_queue).policy.model is small_queue
+        assert bw.RaceResult.load(path, small_queue).policy.model is small_queue
         with pytest.raises(bw.FileError, match=f"{name}.npz belongs to another model"):
-            bw.League.load(path, other)
+            bw.RaceResult.load(path, other)
 
 
 def test_time_may_run_out() -> None:
@@ -441,7 +441,7 @@ def test_the_command_line_races_and_saves(
     bw.solve(model, bw.Polynomial(1), bw.Fixed()).save(kept)
     words = ["auto", "single_queue", "--option", "capacity=30", "--basis", "poly:2"]
     assert run([*words, "--with", str(kept), "--save", str(out), "--json", str(told)]) == 0
-    league = bw.League.load(out, model)
+    league = bw.RaceResult.load(out, model)
     assert f"Winner: {league.winner} costs" in capsys.readouterr().out
     assert "mine" in {s.name for s in league.standings}
     assert league.policy.action(3) in range(5)
@@ -458,12 +458,12 @@ def test_a_league_is_reported_as_a_page(
     page = bw.report(league, tmp_path / "league.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;mine&lt;/b&gt;" in page
     assert "<b>mine</b>" not in page
-    assert "League of policies" in page
+    assert "RaceResult of policies" in page
     league.save(tmp_path / "league.npz")
     out = tmp_path / "again.html"
     assert run(["report", str(tmp_path / "league.npz"), "--out", str(out)]) == 0
-    assert "League of policies" in out.read_text(encoding="utf-8")
-    with pytest.raises(bw.ArgumentError, match="optimum does not go with a report on a League"):
+    assert "RaceResult of policies" in out.read_text(encoding="utf-8")
+    with pytest.raises(bw.ArgumentError, match="optimum does not go with a report on a RaceResult"):
         bw.report(league, out, optimum=3.0)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bellweight as bw
 from bellweight.basis import extended
-from bellweight.plans.proposals import Choice, blind, proposals, proposed_states
+from bellweight.plans.candidate_functions import Choice, blind, proposals, proposed_states
 
 LINEAR = bw.Polynomial(1)
 

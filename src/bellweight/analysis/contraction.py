@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.optimize import nnls
 
-from bellweight.analysis.pieces import Enumeration, Piece, dense, half_diameter
+from bellweight.analysis.dual_pieces import Enumeration, Piece, dense, half_diameter
 from bellweight.backends import listed
 from bellweight.basis import Basis
 from bellweight.common import checks, tolerances
@@ -28,7 +28,7 @@ from bellweight.program.alp import AlpProgram
 from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.rows import AllRows, TabularRows
 from bellweight.program.solution import AlpSolution
-from bellweight.weights.moduli import (
+from bellweight.weights.lipschitz import (
     CertifiedSettings,
     certified_settings,
     contracts,

@@ -33,15 +33,15 @@ from bellweight.certificates.descriptions import (
     proper,
 )
 from bellweight.certificates.fields import FORMAT, HEADER, checksum, fault, read_fields
-from bellweight.certificates.reach import reachable_box
+from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common import checks, files, identity
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, FileError, SolverError
 from bellweight.common.streams import stream_keys
 from bellweight.display import Column, Table
-from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import Between, gap_chart
+from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
@@ -86,7 +86,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Certificate(Faces):
+class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
     `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why

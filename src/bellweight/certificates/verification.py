@@ -40,7 +40,7 @@ from bellweight.certificates.certificate import (
 )
 from bellweight.certificates.enclosure import course, described_values, feasible, gamma, policy_cost
 from bellweight.certificates.fields import checksum, fault, read_fields
-from bellweight.certificates.reach import reachable_box
+from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.record import Record
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common import identity, tolerances

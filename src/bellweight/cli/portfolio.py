@@ -19,7 +19,7 @@ from bellweight.common.status import BellweightWarning
 if TYPE_CHECKING:
     from bellweight.cli.parse import Model
     from bellweight.plans.auto import Auto
-    from bellweight.plans.race_result import League
+    from bellweight.plans.race_result import RaceResult
 
 __all__ = ["app", "auto"]
 
@@ -105,7 +105,7 @@ def _run(
     wanted: SampleWords,
     seed: int,
     jobs: int | None,
-) -> League:
+) -> RaceResult:
     from bellweight.solve import solve
 
     sample = sampling.sample(wanted, model, seed)

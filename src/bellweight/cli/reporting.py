@@ -11,7 +11,7 @@ from bellweight.cli import parse
 if TYPE_CHECKING:
     from bellweight.certificates.certificate import Certificate
     from bellweight.cli.parse import Model
-    from bellweight.display.faces import Faces
+    from bellweight.display.presentable import Presentable
     from bellweight.evaluation.evaluate import Comparison
     from bellweight.policies.policy import Policy
     from bellweight.results.result import Result
@@ -30,16 +30,16 @@ def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
     return {name: Result.load(path, model=model) for name, path in zip(names, paths, strict=True)}
 
 
-def subject(paths: Sequence[Path], model: Model | None) -> Faces | dict[str, Result]:
+def subject(paths: Sequence[Path], model: Model | None) -> Presentable | dict[str, Result]:
     """Return what the files hold: one comparison, league or result, or several results."""
     from bellweight.common import files
     from bellweight.evaluation.evaluate import Comparison
-    from bellweight.plans.race_result import League
+    from bellweight.plans.race_result import RaceResult
     from bellweight.plans.resampling import Resampling
     from bellweight.results.result import Result
 
     if len(paths) == 1:
-        held: Faces = files.load(paths[0], Result, Comparison, League, Resampling)
+        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, Resampling)
         if not isinstance(held, Result):
             return held
     found = load(paths, model)

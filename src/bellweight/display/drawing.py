@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture
-from bellweight.display.shades import shades_of
+from bellweight.display.colours import colours_of
 
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -131,7 +131,7 @@ def _draw_map(figure: Figure, axes: Axes, picture: HeatMap) -> None:
         bar = figure.colorbar(mesh, ax=axes)
     else:
         n = len(picture.z_names)
-        shades = ListedColormap(shades_of(n))
+        shades = ListedColormap(colours_of(n))
         norm = BoundaryNorm(np.arange(n + 1) - 0.5, n)
         edges = _edges(picture.x), _edges(picture.y)
         mesh = axes.pcolormesh(*edges, picture.z, cmap=shades, norm=norm)

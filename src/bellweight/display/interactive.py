@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture, name_of
+from bellweight.display.colours import colours_of
 from bellweight.display.markup import to_html
 from bellweight.display.page import asset
-from bellweight.display.shades import shades_of
 from bellweight.display.table import Table
 
 _DASHES = ("solid", "dash", "dashdot", "dot")
@@ -170,7 +170,7 @@ def _map(picture: HeatMap) -> dict[str, Any]:
         n = len(picture.z_names)
         names = [_text(name) for name in picture.z_names]
         places = [[None if np.isnan(z) else names[round(z)] for z in row] for row in picture.z]
-        colours = shades_of(n)
+        colours = colours_of(n)
         steps = [[k / n, colours[k]] for k in range(n)]
         ends = [[(k + 1) / n, colours[k]] for k in range(n)]
         trace |= {

@@ -19,8 +19,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Picture
-from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import Between, difference_chart, gap_chart
+from bellweight.display.cost_charts import Between, difference_chart, gap_chart
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import LinearModel
 from bellweight.policies.policy import Greedy, Model, Policy
 from bellweight.simulation.episodes import (
@@ -38,7 +38,7 @@ _MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 @files.storable
 @dataclass(frozen=True)
-class Evaluation(Faces):
+class Evaluation(Presentable):
     """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
 
     `tail_bound` bounds the expected discounted cost after the horizon; it is None when none is
@@ -99,7 +99,7 @@ class Difference:
 
 @files.storable
 @dataclass(frozen=True)
-class Comparison(Faces, files.Saved, files.Checked):
+class Comparison(Presentable, files.Saved, files.Checked):
     """Evaluations on the same random numbers, and paired differences to the baseline."""
 
     evaluations: Mapping[str, Evaluation]

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends import Iterate, Setup, backend_of, setup_of
+from bellweight.backends import Iterate, Setup, backend_of
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.evaluation.race import FIRST_LOOK, Race, Standing, race
-from bellweight.plans.race_result import League
+from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn, sampled_rows
 from bellweight.policies.policy import Greedy, Policy, Uniform
 from bellweight.program.rows import SampledRows
@@ -31,7 +31,7 @@ from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 _STOP = Stop(max_iterations=20)
 _SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_regularisations`
@@ -55,7 +55,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Auto(Plan[League]):
+class Auto(Plan[RaceResult]):
     """Try a portfolio and return the policy that wins, with the whole league.
 
     `candidates` maps names to methods, plans, `Candidate`s, policies (baselines, or whatever one
@@ -95,9 +95,9 @@ class Auto(Plan[League]):
         if self.watch is not None and not callable(self.watch):
             raise ArgumentError(f"watch is {self.watch!r}, expected a function of a text")
 
-    def run(self, order: Order) -> League:
+    def run(self, settings: SolveSettings) -> RaceResult:
         """Carry out the plan."""
-        return _Season(self, order).run()
+        return _Season(self, settings).run()
 
 
 def named(candidates: Any) -> dict[str, Any] | None:
@@ -190,9 +190,9 @@ def _regularised(methods: Mapping[str, Method], deltas: Sequence[float]) -> dict
 class _Season:
     """One run of the plan: candidates become policies, policies race, the winner is judged."""
 
-    def __init__(self, auto: Auto, order: Order) -> None:
-        self.auto, self.order = auto, order
-        self._backend = backend_of(order.model)
+    def __init__(self, auto: Auto, settings: SolveSettings) -> None:
+        self.auto, self.settings = auto, settings
+        self._backend = backend_of(settings.model)
         self._began = time.perf_counter()
         self._policies: dict[str, Policy] = {}
         self._results: dict[str, Result] = {}
@@ -203,11 +203,11 @@ class _Season:
         self._seconds_per_episode = 0.0
         self._setup: Setup | None = None
 
-    def run(self) -> League:
+    def run(self) -> RaceResult:
         auto = self.auto
         chosen: Mapping[str, Any] | None = named(auto.candidates)
         if chosen is None or any(not _is_ready(thing) for thing in chosen.values()):
-            self._setup = self._setup_on(self.order)  # says what is wrong with the arguments
+            self._setup = _plain(self.settings).setup()  # says what is wrong with the arguments
         if chosen is None:
             chosen = portfolio(self._deltas())
         brought = _brought(auto.brought)
@@ -230,10 +230,10 @@ class _Season:
 
     def _later_rounds(self) -> None:
         """Draw constraint states from the leader's occupancy, solve there, and race who is left."""
-        order = self.order
+        settings = self.settings
         if not self._backend.samples_states or self._setup is None:
             return
-        first = sampled_rows(order)
+        first = sampled_rows(settings)
         for number in range(1, self._rounds + 1):
             room = self._race_budget // FIRST_LOOK - len(self._left())
             if self._is_late(_SOLVING) or room < 1:
@@ -242,9 +242,9 @@ class _Season:
                 return
             leader = self._policies[self._races[-1].winner]
             dual = leader.dual if isinstance(leader, Greedy) else None
-            seed = derived_seed(order.seed, _STATES, number)
-            states, _, _ = redrawn(order.model, first, leader, dual, seed, order.jobs)
-            self._setup = self._setup_on(replace(order, rows=SampledRows(states)))
+            seed = derived_seed(settings.seed, _STATES, number)
+            states, _, _ = redrawn(settings.model, first, leader, dual, seed, settings.jobs)
+            self._setup = _plain(replace(settings, rows=SampledRows(states))).setup()
             self._notes.append(
                 f"Round {number}: constraint states of {self._races[-1].winner} were added."
             )
@@ -267,8 +267,8 @@ class _Season:
             return tuple(delta for delta in self.auto.regularisations if delta > 0.0)
         if not self._backend.lists_rows:
             return ()
-        if self.order.regularisation > 0.0:
-            return (self.order.regularisation,)
+        if self.settings.regularisation > 0.0:
+            return (self.settings.regularisation,)
         assert self._setup is not None
         return default_regularisations(self._setup)
 
@@ -320,61 +320,55 @@ class _Season:
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:
         """Add what a candidate reports; return the policies it met on the way."""
         if isinstance(thing, Result):
-            if thing.model_digest != self.order.model.digest:
+            if thing.model_digest != self.settings.model.digest:
                 raise ArgumentError(f"it is the result of another model, {thing.model_name}")
-            self._policies[name] = thing.policy.on(self.order.model)
+            self._policies[name] = thing.policy.on(self.settings.model)
             return {}
         if isinstance(thing, Policy):
-            self._policies[name] = thing.on(self.order.model)
+            self._policies[name] = thing.on(self.settings.model)
             return {}
-        delta = self.order.regularisation
+        delta = self.settings.regularisation
         if isinstance(thing, Candidate):
             thing, delta = thing.method, thing.regularisation
         if isinstance(thing, Plan):
             self._policies[name] = thing.run(
-                replace(self.order, regularisation=delta, progress=False, judge=False)
+                replace(self.settings, regularisation=delta, progress=False, judge=False)
             ).policy
             return {}
         assert self._setup is not None
         iterates: list[Iterate] = []
         setup = self._setup if delta == 0.0 else self._setup.regularised(delta)
-        quiet = replace(self.order, progress=self._watch())
+        quiet = replace(self.settings, progress=self._watch())
         result = run_part(setup, thing, quiet, stop=_STOP, visit=iterates.append)
         self._policies[name] = result.policy
         self._results[name] = result
         # Iterates of other methods act on weights that their own policies do not come from.
         return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
 
-    def _setup_on(self, order: Order) -> Setup:
-        """Return rows and a plain program; regularised ones share the rows."""
-        return setup_of(
-            order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs
-        )
-
     def _race(self, number: int) -> None:
         """Race the policies at hand; all races together keep the stated confidence."""
-        order, began = self.order, time.perf_counter()
+        settings, began = self.settings, time.perf_counter()
         deadline = None
         if self.auto.max_seconds is not None:
             deadline = self._began + _RACING * self.auto.max_seconds
         found = race(
-            order.model, self._policies, self._race_budget,
+            settings.model, self._policies, self._race_budget,
             confidence=1.0 - (1.0 - self.auto.confidence) / (self._rounds + 1),
-            horizon=self._horizon, seed=derived_seed(order.seed, _RACE, number), jobs=order.jobs,
-            deadline=deadline, tell=self._say,
+            horizon=self._horizon, seed=derived_seed(settings.seed, _RACE, number),
+            jobs=settings.jobs, deadline=deadline, tell=self._say,
         )  # fmt: skip
         if found.episodes:
             self._seconds_per_episode = (time.perf_counter() - began) / found.episodes
         self._races.append(found)
 
-    def _league(self) -> League:
-        model = self.order.model
+    def _league(self) -> RaceResult:
+        model = self.settings.model
         won = self._winner()
         policy = self._policies[won.name]
         judged = self._judged(policy)
         if self._backend.maximises:
             self._notes.append("Costs are minus rewards.")
-        return League(
+        return RaceResult(
             winner=won.name,
             policy=policy,
             cost=won.mean if judged is None else judged.mean,
@@ -403,7 +397,7 @@ class _Season:
 
     def _judged(self, policy: Policy) -> Evaluation | None:
         """Return the winner's cost on random numbers that had no part in choosing it."""
-        order = self.order
+        settings = self.settings
         if self._backend.lists_states:
             return None
         planned = episodes = max(2, int(_FINAL * self.auto.budget))
@@ -415,23 +409,23 @@ class _Season:
             self._notes.append(f"The time left was enough for {episodes:,} episodes of judgement.")
         self._say(f"judging the winner: {episodes:,} fresh episodes")
         return evaluate(
-            order.model, policy, episodes, horizon=self._horizon,
-            seed=derived_seed(order.seed, _FRESH), jobs=order.jobs,
+            settings.model, policy, episodes, horizon=self._horizon,
+            seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
 
     @property
     def _horizon(self) -> int | None:
-        return None if self.order.simulation is None else self.order.simulation.horizon
+        return None if self.settings.simulation is None else self.settings.simulation.horizon
 
     def _is_late(self, share: float) -> bool:
         limit = self.auto.max_seconds
         return limit is not None and time.perf_counter() - self._began > share * limit
 
     def _watch(self) -> Any:
-        return self.order.progress if callable(self.order.progress) else False
+        return self.settings.progress if callable(self.settings.progress) else False
 
     def _say(self, text: str) -> None:
-        if self.order.progress is True:
+        if self.settings.progress is True:
             print(text, flush=True)
         if self.auto.watch is not None:
             self.auto.watch(text)
@@ -455,3 +449,8 @@ def _described(thing: Any) -> str:
         return type(thing).__name__
     delta = f", delta {thing.regularisation:g}" if thing.regularisation else ""
     return f"{type(thing.method).__name__}{delta}"
+
+
+def _plain(settings: SolveSettings) -> SolveSettings:
+    """Return settings without regularisation: regularised programs share the rows."""
+    return replace(settings, regularisation=0.0)

@@ -21,15 +21,15 @@ from bellweight.common import checks
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.display import Column, Table, number_text, to_text
 from bellweight.display.charts import Chart, Line, Picture
-from bellweight.display.faces import Faces, Pictures
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
-from bellweight.plans.proposals import Blind, Choice, blind, proposals, proposed_states
+from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
 from bellweight.policies.policy import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import solve
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 _SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
@@ -54,7 +54,7 @@ class Growth:
 
 
 @dataclass(frozen=True, eq=False)
-class Enrichment(Faces):
+class Enrichment(Presentable):
     """What enrichment found: the `result` of the lowest cost, every round, and why it stopped.
 
     Of results with the same cost the one with the highest bound is taken. `lower_bound` is the best
@@ -165,27 +165,27 @@ class Enriched(Plan[Enrichment]):
         checks.positive(self.tol, "tol")
         checks.count(self.patience, "patience")
 
-    def run(self, order: Order) -> Enrichment:
+    def run(self, settings: SolveSettings) -> Enrichment:
         """Solve, add functions where the dual asks for them, and solve again until it helps not."""
         model = listed(
-            order.model,
-            f"Enriched got a {type(order.model).__name__}, expected a TabularModel: hinges and "
+            settings.model,
+            f"Enriched got a {type(settings.model).__name__}, expected a TabularModel: hinges and "
             "spots need states that are listed, enumerate the model with to_tabular()",
         )
-        return _Run(self, order, model).until_stopped()
+        return _Run(self, settings, model).until_stopped()
 
 
 class _Run:
     """The state of one run."""
 
-    def __init__(self, plan: Enriched, order: Order, model: TabularModel) -> None:
+    def __init__(self, plan: Enriched, settings: SolveSettings, model: TabularModel) -> None:
         self.plan = plan
-        self.order = order
+        self.settings = settings
         self.model = model
         self.rounds: list[Growth] = []
         self.added: tuple[Function, ...] = ()
         self.best: tuple[Result, tuple[Function, ...]] | None = None
-        self._basis: Basis = order.basis
+        self._basis: Basis = settings.basis
         self._began = time.perf_counter()
 
     def until_stopped(self) -> Enrichment:
@@ -216,12 +216,12 @@ class _Run:
                 return reason
 
     def _solved(self, new: tuple[Function, ...]) -> Result:
-        order = self.order
+        settings = self.settings
         basis = extended(self._basis, (*self.added, *new), self.model.states.shape[1])
         result = solve(
-            self.model, basis, self.plan.method, rows=order.rows, simulation=order.simulation,
-            stop=self._stop(), regularisation=order.regularisation, seed=order.seed,
-            jobs=order.jobs, progress=order.progress, judge=False,
+            self.model, basis, self.plan.method, rows=settings.rows, simulation=settings.simulation,
+            stop=self._stop(), regularisation=settings.regularisation, seed=settings.seed,
+            jobs=settings.jobs, progress=settings.progress, judge=False,
         )  # fmt: skip
         if result.weights is None:
             raise ArgumentError(
@@ -235,7 +235,7 @@ class _Run:
         return result
 
     def _stop(self) -> Stop | None:
-        stop = self.order.stop
+        stop = self.settings.stop
         if stop is None or stop.max_seconds is None:
             return stop
         spent = time.perf_counter() - self._began
@@ -259,7 +259,7 @@ class _Run:
             seconds=time.perf_counter() - self._began,
         )
         self.rounds.append(record)
-        if self.order.progress is True:
+        if self.settings.progress is True:
             print(
                 f"round {len(self.rounds) - 1:3d}  functions {record.total:3d}  cost {cost:.8g}  "
                 f"gap {record.gap:.3g}  {record.seconds:.2f} s",
@@ -275,7 +275,7 @@ class _Run:
             return f"the gap is closed: it is within {plan.tol:g} of the cost"
         if last.total >= plan.functions:
             return f"all {plan.functions} functions are used"
-        limit = None if self.order.stop is None else self.order.stop.max_seconds
+        limit = None if self.settings.stop is None else self.settings.stop.max_seconds
         if limit is not None and time.perf_counter() - self._began >= limit:
             return "the time is up"
         if self._is_stuck():

@@ -11,8 +11,8 @@ from bellweight.common import files
 from bellweight.common.status import FileError
 from bellweight.display import Column, Table, number_text, pair_text, to_text
 from bellweight.display.charts import Picture
-from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import difference_chart
+from bellweight.display.cost_charts import difference_chart
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.evaluation.race import Race, Standing
 from bellweight.policies.policy import Model, Policy
@@ -21,7 +21,7 @@ from bellweight.results.result import Result
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class League(Faces, files.Saved, files.Checked):
+class RaceResult(Presentable, files.Saved, files.Checked):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
     `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
@@ -82,7 +82,7 @@ class League(Faces, files.Saved, files.Checked):
             for standing in race.standings
             if self._last_race(standing.name) == number
         )
-        return Table(f"League of policies for {self.model_name}", _COLUMNS, rows, self._remarks())
+        return Table(f"Race of policies for {self.model_name}", _COLUMNS, rows, self._remarks())
 
     def pictures(self) -> Pictures:
         """Return how far behind the winner the policies of the deciding race are."""

@@ -20,7 +20,7 @@ from bellweight.common.status import ArgumentError, Status
 from bellweight.common.streams import derived_seed
 from bellweight.display import Column, Table, pair_text, to_text
 from bellweight.display.charts import Chart, Line, Picture
-from bellweight.display.faces import Faces, Pictures
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
 from bellweight.models import EventModel
 from bellweight.policies.policy import Policy, Support
@@ -29,7 +29,7 @@ from bellweight.simulation.episodes import sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 _SAMPLING, _JUDGING, _FRESH = 0, 1, 2  # purposes of random numbers
 _MOST_USEFUL = 0.25  # states kept for their dual mass, as a share of the first sample
@@ -54,7 +54,7 @@ class Round:
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Resampling(Faces, files.Saved):
+class Resampling(Presentable, files.Saved):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.
 
     `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
@@ -150,58 +150,59 @@ class Resampled(Plan[Resampling]):
         checks.count(self.rounds, "rounds")
         checks.count(self.episodes, "episodes", least=2)
 
-    def run(self, order: Order) -> Resampling:
+    def run(self, settings: SolveSettings) -> Resampling:
         """Carry out the rounds."""
-        first = sampled_rows(order)
+        first = sampled_rows(settings)
         rounds: list[Round] = []
         states, useful, fresh = first, 0, len(first)
         for number in range(self.rounds + 1):
             if rounds:
                 leader = rounds[_best(rounds)].result
-                seed = derived_seed(order.seed, _SAMPLING, number)
+                seed = derived_seed(settings.seed, _SAMPLING, number)
                 states, useful, fresh = redrawn(
-                    order.model, first, leader.policy, leader.support, seed, order.jobs
+                    settings.model, first, leader.policy, leader.support, seed, settings.jobs
                 )
-            found = _solved(order, self.method, states)
+            found = _solved(settings, self.method, states)
             if found.status is Status.INTERRUPTED:
                 if not rounds:
                     raise KeyboardInterrupt
                 break
-            rounds.append(self._judged(order, rounds, found, useful, fresh))
-            if order.progress is True:
+            rounds.append(self._judged(settings, rounds, found, useful, fresh))
+            if settings.progress is True:
                 print(f"round {number}: cost {rounds[-1].mean:,.2f}", flush=True)
         best = _best(rounds)
         policy = rounds[best].result.policy
         evaluation = evaluate(
-            order.model, policy, self.episodes, horizon=_horizon(order),
-            seed=derived_seed(order.seed, _FRESH), jobs=order.jobs,
+            settings.model, policy, self.episodes, horizon=_horizon(settings),
+            seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
         return Resampling(tuple(rounds), best, evaluation)
 
     def _judged(
-        self, order: Order, rounds: list[Round], found: Result, useful: int, fresh: int
+        self, settings: SolveSettings, rounds: list[Round], found: Result, useful: int, fresh: int
     ) -> Round:
         """Return a round with its cost, and its paired difference to the one before."""
         policies = {"now": found.policy}
         if rounds:
             policies["before"] = rounds[-1].result.policy
         told = compare(
-            order.model, policies, self.episodes, baseline=list(policies)[-1],
-            horizon=_horizon(order), seed=derived_seed(order.seed, _JUDGING), jobs=order.jobs,
+            settings.model, policies, self.episodes, baseline=list(policies)[-1],
+            horizon=_horizon(settings), seed=derived_seed(settings.seed, _JUDGING),
+            jobs=settings.jobs,
         )  # fmt: skip
         cost = told.evaluations["now"]
         change = told.differences["now"] if rounds else None
         return Round(found, useful, fresh, cost.mean, cost.half_width, change)
 
 
-def sampled_rows(order: Order) -> IntArray:
-    """Return the constraint states that an order gives, or say that re-drawing needs them."""
-    if not isinstance(order.model, EventModel) or not isinstance(order.rows, SampledRows):
+def sampled_rows(settings: SolveSettings) -> IntArray:
+    """Return the constraint states that were given, or say that re-drawing needs them."""
+    if not isinstance(settings.model, EventModel) or not isinstance(settings.rows, SampledRows):
         raise ArgumentError(
             "constraint states are re-drawn for event models: pass an EventModel and "
             "rows=SampledRows(sample_states(model, 5000)); other models use all their rows"
         )
-    return order.model.check_states(order.rows.states, "states")
+    return settings.model.check_states(settings.rows.states, "states")
 
 
 def redrawn(
@@ -229,11 +230,11 @@ def redrawn(
     return stacked[places], kept, int((places >= n_known).sum())
 
 
-def _solved(order: Order, method: Method, states: IntArray) -> Result:
+def _solved(settings: SolveSettings, method: Method, states: IntArray) -> Result:
     return solve(
-        order.model, order.basis, method, rows=SampledRows(states), simulation=order.simulation,
-        stop=order.stop, regularisation=order.regularisation, seed=order.seed, jobs=order.jobs,
-        judge=False,
+        settings.model, settings.basis, method, rows=SampledRows(states),
+        simulation=settings.simulation, stop=settings.stop,
+        regularisation=settings.regularisation, seed=settings.seed, jobs=settings.jobs, judge=False,
     )  # fmt: skip
 
 
@@ -241,5 +242,5 @@ def _best(rounds: list[Round]) -> int:
     return int(np.argmin([found.mean for found in rounds]))
 
 
-def _horizon(order: Order) -> int | None:
-    return None if order.simulation is None else order.simulation.horizon
+def _horizon(settings: SolveSettings) -> int | None:
+    return None if settings.simulation is None else settings.simulation.horizon

@@ -9,8 +9,8 @@ import numpy as np
 
 from bellweight.display import Column, Table, facts_table, number_text, pair_text
 from bellweight.display.charts import Chart, Line, Picture
-from bellweight.display.faces import Faces
-from bellweight.display.gaps import gap_chart
+from bellweight.display.cost_charts import gap_chart
+from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
 from bellweight.report.result_page import Subject
 from bellweight.report.sections import (
@@ -53,7 +53,7 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
     return assemble(title or "Comparison of policies", about or [sentence], shown)
 
 
-def plan_page(found: Faces, title: str | None, about: Sequence[str]) -> str:
+def plan_page(found: Presentable, title: str | None, about: Sequence[str]) -> str:
     """Return the page of what a plan found: its pictures, its table, and its notes on top."""
     told = found.table()
     parts = (*found.charts(), replace(told, title="", notes=()))

@@ -10,7 +10,7 @@ import numpy as np
 from bellweight.certificates.certificate import Certificate
 from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
-from bellweight.display.gaps import Between, gap_chart
+from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.report.sections import (
     Card,

@@ -13,7 +13,7 @@ from bellweight.backends import backend_of
 from bellweight.certificates.certificate import Certificate, certify
 from bellweight.common import checks, files, identity
 from bellweight.common.status import ArgumentError, BellweightError
-from bellweight.display.faces import Faces
+from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.policies.policy import Model
 from bellweight.report.comparison_page import comparison_page, league_page, plan_page
@@ -24,7 +24,7 @@ EPISODES = 2_000
 
 
 def report(
-    subject: Faces | Mapping[str, Result],
+    subject: Presentable | Mapping[str, Result],
     path: str | os.PathLike[str],
     *,
     model: Model | None = None,
@@ -58,7 +58,7 @@ def report(
             raise ArgumentError("evaluation is a Comparison: one result takes an Evaluation")
         known = study.subject(subject, evaluation, certificate)
         return files.write_text(target, result_page(known, title, about))
-    if isinstance(subject, Faces):
+    if isinstance(subject, Presentable):
         return files.write_text(target, plan_page(subject, title, about))
     if not isinstance(subject, Mapping) or not subject:
         raise ArgumentError(
@@ -83,7 +83,7 @@ def _check_options(subject: object, given: set[str]) -> None:
     taken = {"model", "evaluation", "optimum"}
     if isinstance(subject, Result):
         taken = {"model", "evaluation", "certificate"}
-    elif isinstance(subject, Faces):
+    elif isinstance(subject, Presentable):
         taken = set()
     for name in sorted(given - taken):
         raise ArgumentError(f"{name} does not go with a report on a {type(subject).__name__}")

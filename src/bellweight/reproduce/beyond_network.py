@@ -23,7 +23,7 @@ from bellweight.common.status import BellweightWarning
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import rollout_of
 from bellweight.plans.auto import Auto
-from bellweight.plans.race_result import League
+from bellweight.plans.race_result import RaceResult
 from bellweight.plans.relatives import PointwiseMaximum, SmoothedALP
 from bellweight.plans.resampling import Resampled, redrawn
 from bellweight.policies.policy import Policy, Uniform
@@ -222,7 +222,7 @@ def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entr
         methods = {"Fixed": Fixed("initial"), "Random": FromPolicy(Uniform()), "DIA": DIA()}
         plan = replace(plan, candidates={**rules, **methods})
     began = time.perf_counter()
-    league: League = arena.solve(sample, arena.states(sample), plan)
+    league: RaceResult = arena.solve(sample, arena.states(sample), plan)
     seconds = time.perf_counter() - began
     name = AUTO_BASELINES if baselines else AUTO
     more = {"chosen": league.winner, "seconds": seconds, "reported": league.cost}

@@ -17,8 +17,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import FileError, PolicyError, Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.charts import Picture
-from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import Between, gap_chart
+from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference
 from bellweight.policies.policy import Greedy, Model, Policy, Support
 from bellweight.program.solution import Audit
@@ -61,7 +61,7 @@ class Phase:
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Result(Faces, files.Checked):
+class Result(Presentable, files.Checked):
     """What a run found, how it ended, and how good it is.
 
     `coef` (K,) belongs to the basis as the user wrote it. `cost` is that of the greedy policy from

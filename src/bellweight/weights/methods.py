@@ -23,13 +23,13 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.policies.policy import DualSoftmax, Policy, Uniform
-from bellweight.weights.loop import Method, Stop, select_weights
-from bellweight.weights.moduli import (
+from bellweight.weights.lipschitz import (
     certified_settings,
     checked_lipschitz,
     contracts,
     softmax_lipschitz,
 )
+from bellweight.weights.loop import Method, Stop, select_weights
 from bellweight.weights.steps import Constant, Stepper, Steps
 
 

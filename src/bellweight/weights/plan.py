@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from bellweight.backends import Setup, setup_of
 from bellweight.basis import Basis
 from bellweight.policies.policy import Model
 from bellweight.simulation.occupancy import Simulation
@@ -20,7 +21,7 @@ Found_co = TypeVar("Found_co", covariant=True)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Order:
+class SolveSettings:
     """What the caller of `solve` asked for, besides the plan: its arguments, as given.
 
     `judge` is about what the plan returns; the solves that it is made of are not judged.
@@ -37,11 +38,23 @@ class Order:
     progress: bool | Callable[[Iteration], None] = False
     judge: bool = True
 
+    def setup(self) -> Setup:
+        """Return rows and one warm program, which several runs can share."""
+        return setup_of(
+            self.model,
+            self.basis,
+            self.rows,
+            self.simulation,
+            self.seed,
+            self.jobs,
+            self.regularisation,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Plan(ABC, Generic[Found_co]):
     """A recipe of several solves: immutable settings, no data."""
 
     @abstractmethod
-    def run(self, order: Order) -> Found_co:
+    def run(self, settings: SolveSettings) -> Found_co:
         """Carry out the plan."""

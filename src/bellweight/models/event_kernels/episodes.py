@@ -6,8 +6,8 @@
 import numpy as np
 
 from bellweight.common.streams import compiled, draw, episode_key, inlined
-from bellweight.models.event_kernels.choices import choose
-from bellweight.models.event_kernels.given import (
+from bellweight.models.event_kernels.actions import choose
+from bellweight.models.event_kernels.user_functions import (
     CHANCE,
     DIMENSION,
     EVENT,

@@ -6,7 +6,7 @@
 import numpy as np
 
 from bellweight.common.streams import compiled
-from bellweight.models.event_kernels.given import (
+from bellweight.models.event_kernels.user_functions import (
     DIMENSION,
     N_ACTIONS,
     N_EVENTS,

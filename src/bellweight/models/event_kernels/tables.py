@@ -8,7 +8,7 @@ An open-addressing hash table leads from states (m, d) to rows of numbers (m, A)
 import numpy as np
 
 from bellweight.common.streams import absorb, compiled, mix
-from bellweight.models.event_kernels.given import DIMENSION
+from bellweight.models.event_kernels.user_functions import DIMENSION
 
 
 # ---- below this line: copied into every compiled model ----

@@ -17,7 +17,7 @@ every choice is made by itself. Moves that are jumps (`HAS_JUMPS`) are cheapest.
 import numpy as np
 
 from bellweight.common.streams import compiled, inlined
-from bellweight.models.event_kernels.given import (
+from bellweight.models.event_kernels.user_functions import (
     COMBINED,
     COST_BY_ACTION,
     DIMENSION,

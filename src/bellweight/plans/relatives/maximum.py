@@ -15,23 +15,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.backends import Estimate, Setup, backend_of, setup_of
+from bellweight.backends import Estimate, Setup, backend_of
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.display import Column, Table, number_text, to_text
 from bellweight.display.charts import Picture
-from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import Between, gap_chart
+from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.policies.policy import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Maximum(Faces):
+class Maximum(Presentable):
     """The largest of several value functions, its greedy policy, and the members it is made of.
 
     `coef` (J, K) has a row for each member. `lower_bound` is the value of the initial distribution
@@ -113,11 +113,11 @@ class PointwiseMaximum(Plan[Maximum]):
                 )
         object.__setattr__(self, "methods", tuple(self.methods))
 
-    def run(self, order: Order) -> Maximum:
+    def run(self, settings: SolveSettings) -> Maximum:
         """Solve for every method; return the maximum with its members."""
         began = time.perf_counter()
-        setup = _setup(order)
-        members = tuple(run_part(setup, method, order) for method in self.methods)
+        setup = _setup(settings)
+        members = tuple(run_part(setup, method, settings) for method in self.methods)
         coef = np.array([member.coef for member in members])
         coef.setflags(write=False)
         # The members' duals belong to other programs, so ties go to the lowest action.
@@ -135,16 +135,13 @@ class PointwiseMaximum(Plan[Maximum]):
         )
 
 
-def _setup(order: Order) -> Setup:
-    if not backend_of(order.model).lists_rows:
+def _setup(settings: SolveSettings) -> Setup:
+    if not backend_of(settings.model).lists_rows:
         raise ArgumentError(
             "PointwiseMaximum got a linear model, expected a tabular or an event model: the greedy "
             "action of a maximum is no integer program there; to_tabular() lists small models"
         )
-    return setup_of(
-        order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs,
-        order.regularisation,
-    )  # fmt: skip
+    return settings.setup()
 
 
 def _name(number: int, member: Result) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.backends import listed, setup_of
+from bellweight.backends import listed
 from bellweight.backends.tabular import TabularSetup
 from bellweight.basis import Basis, Fourier
 from bellweight.basis.composed import stacked_on
@@ -23,8 +23,8 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.display import Column, Table, number_text, to_text
-from bellweight.display.faces import Faces, Pictures
-from bellweight.display.gaps import Between, gap_chart
+from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
 from bellweight.policies.policy import Greedy
@@ -35,13 +35,13 @@ from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 _STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of the others
 
 
 @dataclass(frozen=True, eq=False)
-class Guided(Faces):
+class Guided(Presentable):
     """What a self-guided run found: one result for each number of functions, in order.
 
     The first is that of the basis as given. `lower_bound` is the highest bound, that of the last;
@@ -134,12 +134,12 @@ class SelfGuided(Plan[Guided]):
             )
         Fourier(self.features, seed=0, scale=self.bandwidth)  # says what is wrong with a bandwidth
 
-    def run(self, order: Order) -> Guided:
+    def run(self, settings: SolveSettings) -> Guided:
         """Solve for growing bases; return a result for each."""
         began = time.perf_counter()
-        model = _checked(order)
-        plain = setup_of(order.model, order.basis, order.rows)
-        results = [run_part(plain, self.weights, order, owner=self)]
+        model = _checked(settings)
+        plain = settings.setup()
+        results = [run_part(plain, self.weights, settings, owner=self)]
         seeds = np.random.default_rng(self.seed).integers(2**31, size=self.batches)
         waves: list[Fourier] = []
         for seed in seeds:
@@ -150,10 +150,10 @@ class SelfGuided(Plan[Guided]):
             if telling is None:
                 break
             waves.append(telling)
-            basis = stacked_on(order.basis, _together(waves), model.states.shape[1])
+            basis = stacked_on(settings.basis, _together(waves), model.states.shape[1])
             rows = GuidedRows(model, basis, _feasible_values(model, results[-1]))
             results.append(
-                run_part(TabularSetup(rows, Simulation()), self.weights, order, owner=self)
+                run_part(TabularSetup(rows, Simulation()), self.weights, settings, owner=self)
             )
         return Guided(tuple(results), time.perf_counter() - began)
 
@@ -168,16 +168,16 @@ class SelfGuided(Plan[Guided]):
         return max(_bound(last) - _bound(earlier[-1]), saved) <= edge
 
 
-def _checked(order: Order) -> TabularModel:
+def _checked(settings: SolveSettings) -> TabularModel:
     model = listed(
-        order.model,
-        f"SelfGuided got {type(order.model).__name__}, expected a TabularModel: it needs the "
+        settings.model,
+        f"SelfGuided got {type(settings.model).__name__}, expected a TabularModel: it needs the "
         "value of every state, and compiled loops know polynomials only; use to_tabular()",
     )
-    if order.regularisation != 0.0:
+    if settings.regularisation != 0.0:
         raise ArgumentError(
-            f"regularisation is {order.regularisation!r}, expected 0: guiding rows must hold, and "
-            "a regularised program violates rows"
+            f"regularisation is {settings.regularisation!r}, expected 0: guiding rows must hold, "
+            "and a regularised program violates rows"
         )
     return model
 

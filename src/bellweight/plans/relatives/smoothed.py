@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bellweight.backends import Point, Setup, backend_of, setup_of
+from bellweight.backends import Point, Setup, backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
@@ -17,7 +17,7 @@ from bellweight.results.result import Result
 from bellweight.solve import judged, result_of, watch_of
 from bellweight.weights.loop import Method, Stop, select_weights
 from bellweight.weights.methods import DIA, Fixed
-from bellweight.weights.plan import Order, Plan
+from bellweight.weights.plan import Plan, SolveSettings
 
 
 @files.storable
@@ -48,11 +48,11 @@ class SmoothedALP(Plan[Result]):
                 f"weights is {self.weights!r}, expected a method such as DIA() or Fixed(array)"
             )
 
-    def run(self, order: Order) -> Result:
+    def run(self, settings: SolveSettings) -> Result:
         """Choose weights, then solve the smoothed program for them; return a `Result`."""
         began = time.perf_counter()
-        setup = _setup(order)
-        stop, watch = order.stop or Stop(), watch_of(order.progress)
+        setup = _setup(settings)
+        stop, watch = settings.stop or Stop(), watch_of(settings.progress)
         chosen = select_weights(setup, self.weights, stop, watch=watch)
         point = chosen.iterate.point
         if self.budget > 0.0:
@@ -65,24 +65,24 @@ class SmoothedALP(Plan[Result]):
         if not chosen.status.is_success:
             outcome = replace(outcome, status=chosen.status)
         seconds = time.perf_counter() - began
-        result = result_of(setup, self, outcome, stop, order.seed, seconds)
-        if not order.judge:
+        result = result_of(setup, self, outcome, stop, settings.seed, seconds)
+        if not settings.judge:
             return result
         return judged(setup, replace(outcome, target=chosen.target), result)
 
 
-def _setup(order: Order) -> Setup:
-    if not backend_of(order.model).lists_rows:
+def _setup(settings: SolveSettings) -> Setup:
+    if not backend_of(settings.model).lists_rows:
         raise ArgumentError(
             "SmoothedALP got a linear model, expected a tabular or an event model: it needs rows "
             "that can be listed; to_tabular() lists them where they are few"
         )
-    if order.regularisation != 0.0:
+    if settings.regularisation != 0.0:
         raise ArgumentError(
-            f"regularisation is {order.regularisation!r}, expected 0: SmoothedALP has its budget "
-            "for violations"
+            f"regularisation is {settings.regularisation!r}, expected 0: SmoothedALP has its "
+            "budget for violations"
         )
-    return setup_of(order.model, order.basis, order.rows, order.simulation, order.seed, order.jobs)
+    return settings.setup()
 
 
 def _shares(rows: BellmanRows, setup: Setup, point: Point) -> FloatArray:

@@ -20,7 +20,7 @@ Pictures = Mapping[str, Callable[[], Sequence[Picture]]]
 """How to make each kind of picture; nothing is computed before it is asked for."""
 
 
-class Faces(ABC):
+class Presentable(ABC):
     """A thing that tells itself as a table and as pictures, from which all faces follow."""
 
     @abstractmethod

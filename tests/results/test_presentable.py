@@ -16,14 +16,14 @@ from bellweight.backends import backend_of
 from bellweight.display import Column, Table, to_frame, to_html, to_latex
 from bellweight.display.charts import Chart, HeatMap, Line
 from bellweight.display.drawing import draw
-from bellweight.display.faces import Faces
+from bellweight.display.presentable import Presentable
 from bellweight.results.cross_sections import cross_sections, shown_range, thin
 
 HOSTILE = "<script>alert(1)</script>$x$&\"'"
 
 
 @pytest.fixture(scope="module")
-def things(queue: bw.TabularModel, result: bw.Result) -> dict[str, Faces]:
+def things(queue: bw.TabularModel, result: bw.Result) -> dict[str, Presentable]:
     policies = {"ours": result.policy, "random": bw.Uniform()}
     return {
         "result": result,
@@ -34,7 +34,7 @@ def things(queue: bw.TabularModel, result: bw.Result) -> dict[str, Faces]:
 
 
 @pytest.mark.parametrize("name", ["result", "evaluation", "comparison", "certificate"])
-def test_everything_has_all_its_faces(name: str, things: dict[str, Faces]) -> None:
+def test_everything_has_all_its_faces(name: str, things: dict[str, Presentable]) -> None:
     thing = things[name]
     assert "<table>" in thing._repr_html_()
     frame = thing.to_frame()
@@ -46,7 +46,7 @@ def test_everything_has_all_its_faces(name: str, things: dict[str, Faces]) -> No
 
 @pytest.mark.parametrize("name", ["result", "evaluation", "comparison", "certificate"])
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_rich_never_cuts_a_number(name: str, width: int, things: dict[str, Faces]) -> None:
+def test_rich_never_cuts_a_number(name: str, width: int, things: dict[str, Presentable]) -> None:
     stream = io.StringIO()
     Console(file=stream, width=width, force_terminal=True, color_system=None).print(things[name])
     shown = stream.getvalue()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.certificates.reach import reachable_box
+from bellweight.certificates.reachable_box import reachable_box
 
 
 def chain(n: int, *, walk: bool) -> bw.LinearModel:

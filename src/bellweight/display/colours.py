@@ -5,7 +5,7 @@ from __future__ import annotations
 from bellweight.display.charts import COLOURS
 
 
-def shades_of(n: int) -> list[str]:
+def colours_of(n: int) -> list[str]:
     """Return n colours: distinct ones while there are enough, then from dark to light."""
     if n <= len(COLOURS):
         return list(COLOURS[:n])

@@ -11,7 +11,8 @@ then; with radius 0 they are what `choose` says.
 import numpy as np
 
 from bellweight.common.streams import compiled, inlined
-from bellweight.models.event_kernels.given import (
+from bellweight.models.event_kernels.tables import find
+from bellweight.models.event_kernels.user_functions import (
     DIMENSION,
     IS_TABLE,
     N_ACTIONS,
@@ -21,7 +22,6 @@ from bellweight.models.event_kernels.given import (
     user_cost,
     user_rule,
 )
-from bellweight.models.event_kernels.tables import find
 from bellweight.models.event_kernels.values import (
     BAD_ACTION,
     FINE,
