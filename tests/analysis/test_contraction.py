@@ -12,7 +12,7 @@ import reference
 import strategies
 
 import bellweight as bw
-from bellweight.analysis import contraction
+from bellweight.analysis import contraction, dual_pieces
 from bellweight.analysis.dual_pieces import half_diameter
 from bellweight.backends.tabular import TabularSetup
 from bellweight.program.alp import AlpProgram
