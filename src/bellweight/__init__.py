@@ -68,7 +68,7 @@ from bellweight.plans.enrichment import Enriched, Enrichment, Growth
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.relatives import Guided, Maximum, PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.plans.resampling import Resampled, Resampling
-from bellweight.policies.policy import (
+from bellweight.policies import (
     DualPolicy,
     DualSoftmax,
     Greedy,

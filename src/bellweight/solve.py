@@ -28,8 +28,8 @@ from bellweight.common.status import (
     BellweightWarning,
     Status,
 )
+from bellweight.models import Model
 from bellweight.models.compile import announcing
-from bellweight.policies.policy import Model
 from bellweight.program.priced_rows import PricedRows
 from bellweight.program.repair import Repaired
 from bellweight.program.rows import AllRows, SampledRows

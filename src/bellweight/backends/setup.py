@@ -18,7 +18,8 @@ from bellweight.basis import Basis
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
-from bellweight.policies.policy import Greedy, Model, Policy, Support
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
 from bellweight.program.alp import AlpProgram
 from bellweight.program.minimum_norm import minimum_norm_dual
 from bellweight.program.regularised import PenaltyProgram

@@ -7,6 +7,8 @@ from bellweight.models.laws import Independent, Law, Sampled, certain, poisson, 
 from bellweight.models.linear import Kernels, LinearModel
 from bellweight.models.tabular import TabularModel
 
+Model = TabularModel | EventModel | LinearModel
+
 __all__ = [
     "EventModel",
     "Geometric",
@@ -15,6 +17,7 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "Model",
     "PointMass",
     "Sampled",
     "TabularModel",
