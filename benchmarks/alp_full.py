@@ -52,7 +52,7 @@ def run() -> list[Line]:
     weights = model.initial
 
     def ours() -> AlpSolution:
-        rows = bw.AllRows().on(model, bw.Polynomial(3))
+        rows = bw.program.AllRows().on(model, bw.Polynomial(3))
         return solve_alp(rows, rows.moments(weights), weights)
 
     program = conditioned(model, weights)
@@ -92,7 +92,7 @@ def run() -> list[Line]:
 
 def conditioned(model: bw.TabularModel, weights: np.ndarray) -> Conditioned:
     """Build the full matrix in our coordinates."""
-    rows = bw.AllRows().on(model, bw.Polynomial(3))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(3))
     coordinates = AlpProgram(rows, weights).coordinates
     raw, cost = rows.rows(np.arange(model.n_pairs))
     inner = coordinates.rows(raw)

@@ -213,8 +213,8 @@ class LinearBackend(Backend):
     def remedy(self) -> str:
         return (
             "try other weights (another method, or another target of DIA), bounds on the "
-            "coefficients such as Affine(lower=0.0), or Auto(); bellweight.compare_ties(model, "
-            "result.policy) tells whether ties decide it"
+            "coefficients such as Affine(lower=0.0), or Auto(); "
+            "bellweight.evaluation.compare_ties(model, result.policy) tells whether ties decide it"
         )
 
     def visited(

@@ -158,7 +158,7 @@ class Policy(ABC):
                 )
             sums = np.cumsum(chances)
             best = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-        return int(model.actions(state)[best])
+        return int(model.admissible_actions(state)[best])
 
     def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
         """Return an action for each of several states, as `action` does for one.
@@ -291,7 +291,7 @@ class Rule(Policy):
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Table(Policy):
+class TablePolicy(Policy):
     """A policy given as numbers.
 
     `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).
@@ -587,7 +587,7 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
     if missing is not None:
         raise PolicyError(
             f"action {actions[missing]} is not admissible in {model.state_name(missing[0])}: "
-            f"expected one of {model.actions(missing[0]).tolist()}"
+            f"expected one of {model.admissible_actions(missing[0]).tolist()}"
         )
     return chosen
 
@@ -595,7 +595,9 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
 def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
     """Return a policy's probabilities over pairs, checked to be a distribution in every state."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: wrap it in Table")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: wrap it in TablePolicy"
+        )
     chances = checks.float_array(
         policy.probabilities(model), "policy probabilities", (model.n_pairs,), PolicyError
     )

@@ -3,3 +3,12 @@
 A row source says which Bellman rows are violated; the programs ask it and return audited solutions
 with their duals. The only room that imports a solver.
 """
+
+from bellweight.program.priced_rows import PricedRows
+from bellweight.program.rows import AllRows, SampledRows
+
+__all__ = [
+    "AllRows",
+    "PricedRows",
+    "SampledRows",
+]
