@@ -78,8 +78,7 @@ from bellweight.policies.policy import (
     Table,
     Uniform,
 )
-from bellweight.program.priced_rows import PricedRows
-from bellweight.program.rows import AllRows, SampledRows
+from bellweight.program import AllRows, PricedRows, SampledRows
 from bellweight.report import report
 from bellweight.results.judgement import Judgement
 from bellweight.simulation.episodes import sample_states

@@ -25,7 +25,7 @@ from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.policies.policy import Greedy, Policy, Support
-from bellweight.program.rows import BellmanRows, EventRows, SampledRows
+from bellweight.program import EventRows, ListedRows, SampledRows
 from bellweight.simulation.episodes import EventRollout, mean_and_half_width
 from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
 
@@ -53,7 +53,7 @@ class EventSetup(SimulatedSetup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property

@@ -26,7 +26,7 @@ from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
 from bellweight.policies.linear_actions import GreedyChooser
 from bellweight.policies.policy import Greedy, Policy, Support, Uniform
-from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.program import LinearRows, PricedRows
 from bellweight.simulation.episodes import Task, run_blocks
 from bellweight.simulation.linear_episodes import LinearRollout
 from bellweight.simulation.occupancy import (

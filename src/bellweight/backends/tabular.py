@@ -19,8 +19,7 @@ from bellweight.common.status import ArgumentError
 from bellweight.exact.occupancy import exact_occupancy, policy_chain
 from bellweight.models import TabularModel
 from bellweight.policies.policy import DualSoftmax, Greedy, Policy, Support, Uniform
-from bellweight.program.repair import Repaired, repaired
-from bellweight.program.rows import AllRows, BellmanRows, TabularRows
+from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
 from bellweight.simulation.episodes import TabularRollout, episode_costs
 from bellweight.simulation.occupancy import Occupancy, Simulation
 
@@ -42,7 +41,7 @@ class TabularSetup(Setup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property

@@ -53,7 +53,7 @@ from bellweight.policies.states import (
     several_indices,
     several_states,
 )
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows
 
 Model = TabularModel | EventModel | LinearModel
 
