@@ -148,7 +148,6 @@ ASKING = {
     "certificates/verification.py": 2,  # the verifier keeps apart from the backends
     "evaluation/evaluate.py": 1,  # compare_ties is about linear models alone
     "plans/resampling.py": 1,  # so is re-drawing about event models
-    "testing/__init__.py": 1,  # which checks to run
 }
 
 
