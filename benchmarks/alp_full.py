@@ -17,8 +17,7 @@ import numpy as np
 from measure import Line, seconds, take_turns
 
 import bellweight as bw
-from bellweight.program.alp import AlpProgram, solve_alp
-from bellweight.program.solution import AlpSolution
+from bellweight.program import AlpProgram, AlpSolution, solve_alp
 
 OPTIMUM = 352.28  # known independently, to two decimals
 AGREEMENT = 1e-6

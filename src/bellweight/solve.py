@@ -30,10 +30,7 @@ from bellweight.common.status import (
 )
 from bellweight.models.compile import announcing
 from bellweight.policies.policy import Model
-from bellweight.program.priced_rows import PricedRows
-from bellweight.program.repair import Repaired
-from bellweight.program.rows import AllRows, SampledRows
-from bellweight.program.solution import AlpSolution, cost_unit
+from bellweight.program import AllRows, AlpSolution, PricedRows, Repaired, SampledRows, cost_unit
 from bellweight.results import judgement
 from bellweight.results.result import CyclePhase, Result
 from bellweight.simulation.occupancy import Simulation

@@ -15,9 +15,7 @@ import bellweight as bw
 from bellweight.analysis import contraction, dual_pieces
 from bellweight.analysis.dual_pieces import half_diameter
 from bellweight.backends.tabular import TabularSetup
-from bellweight.program.alp import AlpProgram
-from bellweight.program.minimum_norm import minimum_norm_dual
-from bellweight.program.rows import AllRows, TabularRows
+from bellweight.program import AllRows, AlpProgram, TabularRows, minimum_norm_dual
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 KINDS = ["ties", "normal", "mixed scale", "positive", "sparse"]

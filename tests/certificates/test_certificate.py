@@ -19,7 +19,7 @@ from bellweight.certificates.certificate import generating_policy
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.cli import exits
 from bellweight.cli.main import run
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows
 
 METHODS = [
     bw.Fixed(),

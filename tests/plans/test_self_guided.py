@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 import bellweight as bw
 from bellweight.common.checks import FloatArray
 from bellweight.plans.relatives.guided_rows import GuidedRows
-from bellweight.program.alp import solve_alp
+from bellweight.program import solve_alp
 
 
 def queue(capacity: int = 60) -> bw.TabularModel:

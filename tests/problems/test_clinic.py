@@ -17,7 +17,7 @@ import bellweight as bw
 from bellweight.common.streams import stream_keys
 from bellweight.policies.linear_actions import ActionProgram
 from bellweight.problems.transport import BookingKernels
-from bellweight.program.master import IntegerProgram
+from bellweight.program import IntegerProgram
 from bellweight.simulation.linear_episodes import LinearRollout
 
 SIZES = ["tiny", "small", "large"]

@@ -13,8 +13,8 @@ import pytest
 
 import bellweight as bw
 from bellweight.common import tolerances
-from bellweight.program import rows as row_sources
-from bellweight.program.rows import EventRows
+from bellweight.program import EventRows
+from bellweight.program import listed_rows as row_sources
 
 STATES = em.network_truth().states
 SAMPLE = STATES[np.random.default_rng(1).permutation(625)[:200]]

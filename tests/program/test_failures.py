@@ -9,10 +9,8 @@ import pytest
 import reference
 
 import bellweight as bw
-from bellweight.program import alp
-from bellweight.program.alp import AlpProgram
+from bellweight.program import AllRows, AlpProgram, alp
 from bellweight.program.master import LpAnswer, MasterLp
-from bellweight.program.rows import AllRows
 
 
 def test_a_bound_that_excludes_every_value_is_infeasible(two_states: bw.TabularModel) -> None:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.program import rows as rows_module
-from bellweight.program.alp import AlpProgram
-from bellweight.program.rows import TabularRows
+from bellweight.program import AlpProgram, TabularRows
+from bellweight.program import listed_rows as rows_module
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,8 @@ from scipy.optimize import linprog, milp
 
 import bellweight as bw
 from bellweight.models.enumerate import all_pairs, all_states
-from bellweight.program.alp import AlpProgram
-from bellweight.program.master import IntegerProgram, is_network
-from bellweight.program.priced_rows import LinearRows
+from bellweight.program import AlpProgram, IntegerProgram, LinearRows
+from bellweight.program.integer_program import is_network
 
 
 def compact_dual(model: bw.LinearModel, moments: np.ndarray) -> tuple[float, np.ndarray]:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import bellweight as bw
 from bellweight.common.checks import FloatArray
-from bellweight.program.regularised import PenaltyProgram
+from bellweight.program import PenaltyProgram
 
 
 def quadratic_dual(

@@ -11,7 +11,7 @@ import reference
 import bellweight as bw
 from bellweight.common.checks import FloatArray
 from bellweight.common.doubled import doubled, product, solve_definite, subtract
-from bellweight.program.regularised import PenaltyProgram
+from bellweight.program import PenaltyProgram
 
 
 def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import bellweight as bw
-from bellweight.program.repair import repaired
-from bellweight.program.rows import AllRows, TabularRows
+from bellweight.program import AllRows, TabularRows, repaired
 
 
 def exact_slack(rows: TabularRows, coef: np.ndarray, pair: int) -> Fraction:

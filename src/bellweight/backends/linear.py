@@ -28,7 +28,7 @@ from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
 from bellweight.policies.policy import Greedy, Policy, Support, Uniform
 from bellweight.policies.states import one_state, several_states
-from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.program import LinearRows, PricedRows
 from bellweight.simulation.episodes import Task, run_blocks
 from bellweight.simulation.linear_episodes import LinearRollout
 from bellweight.simulation.occupancy import (

@@ -28,8 +28,7 @@ from bellweight.policies.policy import (
     checked_probabilities,
 )
 from bellweight.policies.states import one_index, several_indices
-from bellweight.program.repair import Repaired, repaired
-from bellweight.program.rows import AllRows, BellmanRows, TabularRows
+from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
 from bellweight.simulation.episodes import TabularRollout, episode_costs
 from bellweight.simulation.occupancy import Occupancy, Simulation
 
@@ -51,7 +50,7 @@ class TabularSetup(Setup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property

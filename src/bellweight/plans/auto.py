@@ -25,8 +25,7 @@ from bellweight.evaluation.race import FIRST_LOOK, Race, RankedPolicy, race
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn, sampled_rows
 from bellweight.policies.policy import Greedy, Policy, Uniform
-from bellweight.program.rows import SampledRows
-from bellweight.program.solution import cost_unit
+from bellweight.program import SampledRows, cost_unit
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method, Stop

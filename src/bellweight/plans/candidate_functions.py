@@ -35,8 +35,7 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import residuals
 from bellweight.models import TabularModel
-from bellweight.program import conditioning
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows, conditioning
 from bellweight.results.result import Result
 
 _MOST_STATES = 300  # at which functions are proposed

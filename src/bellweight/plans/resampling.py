@@ -24,7 +24,7 @@ from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
 from bellweight.models import EventModel
 from bellweight.policies.policy import Policy, Support
-from bellweight.program.rows import SampledRows
+from bellweight.program import SampledRows
 from bellweight.simulation.episodes import sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method

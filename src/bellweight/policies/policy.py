@@ -46,7 +46,7 @@ from bellweight.policies.linear_actions import (
     action_price,
 )
 from bellweight.policies.states import looked_up, one_index_of
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows
 
 Model = TabularModel | EventModel | LinearModel
 

@@ -24,7 +24,7 @@ from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import evaluate, rollout_of
 from bellweight.policies.policy import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
-from bellweight.program.rows import SampledRows
+from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings, finished
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.simulation.episodes import (

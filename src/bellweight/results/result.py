@@ -21,7 +21,7 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference
 from bellweight.policies.policy import Greedy, Model, Policy, Support
-from bellweight.program.solution import Audit
+from bellweight.program import Audit
 from bellweight.results.charts import (
     convergence_chart,
     moment_chart,

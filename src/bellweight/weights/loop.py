@@ -20,7 +20,7 @@ from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
 from bellweight.policies.policy import Policy
-from bellweight.program.solution import Audit
+from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
 
 _EXACT_TOL = 1e-8

@@ -28,8 +28,7 @@ from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
 from bellweight.policies.policy import Greedy
-from bellweight.program.repair import repaired
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows, repaired
 from bellweight.results.result import Result
 from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import run_part
