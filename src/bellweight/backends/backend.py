@@ -14,7 +14,7 @@ from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.models import Model
 from bellweight.policies import Policy
-from bellweight.program.rows import RowSource
+from bellweight.program import RowSource
 from bellweight.simulation.episodes import Rollout
 from bellweight.simulation.occupancy import Occupancy, Simulation
 

@@ -28,7 +28,7 @@ from bellweight.models.compile import naming
 from bellweight.policies import Greedy, Policy, Support
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
-from bellweight.program.rows import BellmanRows, EventRows, SampledRows
+from bellweight.program import EventRows, ListedRows, SampledRows
 from bellweight.simulation.episodes import EventRollout, mean_and_half_width
 from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
 
@@ -56,7 +56,7 @@ class EventSetup(SimulatedSetup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property

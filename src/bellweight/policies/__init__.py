@@ -6,7 +6,7 @@ Their classes, and the layouts in which tables, compiled event models and linear
 from bellweight.policies.dual import DualPolicy, DualSoftmax
 from bellweight.policies.greedy import Greedy, greedy_actions, tie_margin
 from bellweight.policies.policy import Policy, checked_probabilities
-from bellweight.policies.simple import Rule, Table, Uniform
+from bellweight.policies.simple import Rule, TablePolicy, Uniform
 from bellweight.policies.support import Support
 from bellweight.policies.tables import by_state
 
@@ -17,7 +17,7 @@ __all__ = [
     "Policy",
     "Rule",
     "Support",
-    "Table",
+    "TablePolicy",
     "Uniform",
     "by_state",
     "checked_probabilities",

@@ -22,7 +22,7 @@ from bellweight.policies.policy import Policy
 from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.support import Support
 from bellweight.policies.tables import actions_to_probabilities
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows
 
 _TABLE = files.stored_as("actions")
 

@@ -85,7 +85,9 @@ class Policy(ABC):
 def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
     """Return a policy's probabilities over pairs, checked to be a distribution in every state."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: wrap it in Table")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: wrap it in TablePolicy"
+        )
     chances = checks.float_array(
         policy.probabilities(model), "policy probabilities", (model.n_pairs,), PolicyError
     )

@@ -73,7 +73,7 @@ class Rule(Policy):
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Table(Policy):
+class TablePolicy(Policy):
     """A policy given as numbers.
 
     `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).

@@ -27,6 +27,6 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
     if missing is not None:
         raise PolicyError(
             f"action {actions[missing]} is not admissible in {model.state_name(missing[0])}: "
-            f"expected one of {model.actions(missing[0]).tolist()}"
+            f"expected one of {model.admissible_actions(missing[0]).tolist()}"
         )
     return chosen

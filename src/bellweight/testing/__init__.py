@@ -92,7 +92,9 @@ def check_basis(basis: Basis, model: Model) -> Report:
 def check_policy(policy: Policy, model: Model) -> Report:
     """Check that a policy acts on a model: a distribution in every state, admissible actions."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+        )
     check_model(model)
     return entry_for(model, _KINDS).policy(
         policy, model, f"{type(policy).__name__} on {model.name}"
