@@ -35,9 +35,9 @@ def lent(model: bw.TabularModel, dual: FloatArray, radius: float) -> FloatArray:
     return found
 
 
-def support_of(model: bw.TabularModel, dual: FloatArray) -> bw.Support:
+def support_of(model: bw.TabularModel, dual: FloatArray) -> bw.policies.Support:
     used = np.flatnonzero(dual > 0.0)
-    return bw.Support(model.pair_state[used], model.pair_action[used], dual[used])
+    return bw.policies.Support(model.pair_state[used], model.pair_action[used], dual[used])
 
 
 def random_dual(model: bw.TabularModel, seed: int, share: float = 0.3) -> FloatArray:
@@ -47,8 +47,8 @@ def random_dual(model: bw.TabularModel, seed: int, share: float = 0.3) -> FloatA
     return dual
 
 
-def softmax(dual: bw.Support, radius: float | None) -> bw.DualSoftmax:
-    return bw.DualSoftmax(dual, bw.Uniform(), TEMPERATURE, SMOOTHING, extend=radius)
+def softmax(dual: bw.policies.Support, radius: float | None) -> bw.policies.DualSoftmax:
+    return bw.policies.DualSoftmax(dual, bw.Uniform(), TEMPERATURE, SMOOTHING, extend=radius)
 
 
 @given(model=strategies.models(), seed=st.integers(0, 99), radius=st.sampled_from([0.5, 1.5, 4.0]))
@@ -99,7 +99,7 @@ def test_dia_with_a_radius_speaks_on_more_visits() -> None:
 
 def test_the_share_of_an_enumerated_model_counts_lent_mass(queue: bw.TabularModel) -> None:
     found = bw.solve(queue, bw.Polynomial(2), bw.DIA(extend=10.0))
-    policy = bw.DualSoftmax(found.support, bw.Uniform(), 0.1, 0.1, extend=10.0)
+    policy = bw.policies.DualSoftmax(found.support, bw.Uniform(), 0.1, 0.1, extend=10.0)
     occupancy = exact_occupancy(queue, policy)
     assert occupancy.weights is not None
     reached = by_state(queue, lent(queue, found.support.over_pairs(queue), 10.0)) > 0.0
@@ -108,7 +108,7 @@ def test_the_share_of_an_enumerated_model_counts_lent_mass(queue: bw.TabularMode
 
 def test_a_certificate_of_a_lent_policy_can_be_verified(small_queue: bw.TabularModel) -> None:
     found = bw.solve(small_queue, bw.Polynomial(1), bw.DIA(extend=3.0))
-    policy = bw.DualSoftmax(found.support, bw.Uniform(), 0.1, 0.1, extend=3.0)
+    policy = bw.policies.DualSoftmax(found.support, bw.Uniform(), 0.1, 0.1, extend=3.0)
     certificate = bw.certify(small_queue, found, policy=policy)
     assert bw.verify(certificate, small_queue).passed
 
@@ -120,30 +120,30 @@ def test_certified_settings_stay_certified_with_a_radius(small_queue: bw.Tabular
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, float("nan"), "near"])
 def test_a_bad_radius_is_refused(radius: Any) -> None:
-    with pytest.raises(bw.ArgumentError, match="extend"):
+    with pytest.raises(bw.errors.ArgumentError, match="extend"):
         bw.DIA(extend=radius)
 
 
 def test_a_linear_model_has_no_nearby_states_to_lend() -> None:
     model = bw.problems.scheduling("tiny")
-    with pytest.raises(bw.PolicyError, match="linear model"):
+    with pytest.raises(bw.errors.PolicyError, match="linear model"):
         bw.solve(model, bw.Affine(), bw.DIA(extend=2.0), simulation=bw.Simulation(10))
 
 
 def test_lent_actions_need_a_generator_only_where_mass_reaches() -> None:
     model = em.network()
-    dual = bw.Support(np.array([[1, 0, 0, 0]]), np.array([2]), np.array([1.0]))
+    dual = bw.policies.Support(np.array([[1, 0, 0, 0]]), np.array([2]), np.array([1.0]))
     greedy = bw.Greedy(bw.Affine(), np.arange(5.0))
-    policy = bw.DualSoftmax(dual, greedy, 0.1, 0.1, extend=1.5).on(model)
+    policy = bw.policies.DualSoftmax(dual, greedy, 0.1, 0.1, extend=1.5).on(model)
     assert policy.action([4, 4, 4, 4]) == greedy.on(model).action([4, 4, 4, 4])
-    with pytest.raises(bw.PolicyError, match="at random"):
+    with pytest.raises(bw.errors.PolicyError, match="at random"):
         policy.action([2, 0, 0, 0])
     assert policy.action([2, 0, 0, 0], np.random.default_rng(0)) in range(4)
 
 
 @given(problem=strategies.problems(max_states=8), delta=st.sampled_from([0.0, 0.5]))
 def test_trusting_the_dual_finds_the_actions_of_the_search(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray], delta: float
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray], delta: float
 ) -> None:
     model, basis, weights = problem
     if isinstance(basis, bw.Indicator):
@@ -163,7 +163,7 @@ def qualities(model: bw.TabularModel, found: bw.Result) -> FloatArray:
     return np.asarray(model.cost + model.discount * (model.transition @ values))
 
 
-def trusting_pairs(model: bw.TabularModel, policy: bw.Policy) -> Any:
+def trusting_pairs(model: bw.TabularModel, policy: bw.policies.Policy) -> Any:
     return np.flatnonzero(checked_probabilities(model, policy) > 0.5)
 
 
@@ -188,7 +188,11 @@ def test_a_trusting_policy_may_be_a_target() -> None:
     targets = found.policy, replace(found.policy, trust_dual=True)
     costs = [
         episode_costs(
-            rollout_of(model, bw.DualSoftmax(found.support, target, 0.1, 0.1)), 0, 200, 60, seed=4
+            rollout_of(model, bw.policies.DualSoftmax(found.support, target, 0.1, 0.1)),
+            0,
+            200,
+            60,
+            seed=4,
         )
         for target in targets
     ]
@@ -198,5 +202,5 @@ def test_a_trusting_policy_may_be_a_target() -> None:
 def test_linear_models_do_not_take_a_trusting_policy() -> None:
     model = bw.problems.scheduling("tiny")
     found = bw.solve(model, bw.Affine(), bw.Fixed(), simulation=bw.Simulation(10), judge=False)
-    with pytest.raises(bw.PolicyError, match="trust_dual"):
+    with pytest.raises(bw.errors.PolicyError, match="trust_dual"):
         bw.evaluate(model, replace(found.policy, trust_dual=True), 10)

@@ -13,7 +13,7 @@ from bellweight.backends.setup import Setup
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.policies.policy import Model, Policy
-from bellweight.program.rows import RowSource
+from bellweight.program import RowSource
 from bellweight.simulation.episodes import Rollout
 from bellweight.simulation.occupancy import Occupancy, Simulation
 

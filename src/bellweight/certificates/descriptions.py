@@ -14,7 +14,7 @@ from bellweight.policies.policy import (
     DualSoftmax,
     Greedy,
     Policy,
-    Table,
+    TablePolicy,
     Uniform,
     by_state,
     checked_probabilities,
@@ -54,7 +54,7 @@ def proper(model: TabularModel, policy: Policy) -> Policy:
         return policy
     matrix = np.zeros((model.n_states, model.n_actions))
     matrix[model.pair_state, model.pair_action] = chances / totals[model.pair_state]
-    return Table(matrix)
+    return TablePolicy(matrix)
 
 
 def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:

@@ -35,11 +35,11 @@ def subject(paths: Sequence[Path], model: Model | None) -> Presentable | dict[st
     from bellweight.common import files
     from bellweight.evaluation.evaluate import Comparison
     from bellweight.plans.race_result import RaceResult
-    from bellweight.plans.resampling import Resampling
+    from bellweight.plans.resampling import ResampledResult
     from bellweight.results.result import Result
 
     if len(paths) == 1:
-        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, Resampling)
+        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, ResampledResult)
         if not isinstance(held, Result):
             return held
     found = load(paths, model)

@@ -14,8 +14,7 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.cli.parse import Model
-    from bellweight.program.priced_rows import PricedRows
-    from bellweight.program.rows import SampledRows
+    from bellweight.program import PricedRows, SampledRows
     from bellweight.simulation.occupancy import Simulation
 
 STATES = 5_000
@@ -79,8 +78,7 @@ class Sample:
 def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
     """Draw the states of an event model; None for a tabular model, which has all of its own."""
     from bellweight.backends import backend_of
-    from bellweight.program.priced_rows import PricedRows
-    from bellweight.program.rows import SampledRows
+    from bellweight.program import PricedRows, SampledRows
     from bellweight.simulation.occupancy import Simulation
 
     backend = backend_of(model)

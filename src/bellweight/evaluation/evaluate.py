@@ -294,7 +294,9 @@ def compare_ties(
 def rollout_of(model: Model, policy: Policy) -> Rollout:
     """Lay out a model and a policy for simulation."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+        )
     return backend_of(model).episodes(policy)
 
 

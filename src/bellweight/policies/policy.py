@@ -25,7 +25,7 @@ from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.models.compile import naming
+from bellweight.policies.actor import Actor, actor_for
 from bellweight.policies.compiled import (
     SAME_MASS,
     Program,
@@ -45,15 +45,8 @@ from bellweight.policies.linear_actions import (
     SoftmaxChooser,
     action_price,
 )
-from bellweight.policies.states import (
-    looked_up,
-    one_index,
-    one_index_of,
-    one_state,
-    several_indices,
-    several_states,
-)
-from bellweight.program.rows import TabularRows
+from bellweight.policies.states import looked_up, one_index_of
+from bellweight.program import TabularRows
 
 Model = TabularModel | EventModel | LinearModel
 
@@ -134,7 +127,7 @@ class Policy(ABC):
 
     def on(self, model: Model) -> Self:
         """Return this policy bound to a model, ready to act."""
-        return replace(self, model=model)
+        return actor_for(model).bound(self, model)
 
     def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
         """Return an action for one state; `rng` is needed where the policy is randomised.
@@ -142,23 +135,7 @@ class Policy(ABC):
         The state is an index for a tabular model, a vector (d,) for other models, or a number where
         d is one. The action is an index, or a vector (m,) for a linear model.
         """
-        model = self._bound_model()
-        if isinstance(model, EventModel):
-            return self._event_action(model, one_state(state, model.dimension), rng)
-        if isinstance(model, LinearModel):
-            return self._linear_actions(model, one_state(state, model.dimension), rng)[0]
-        state = model.check_state(one_index(state))
-        chances = self._table[model.pair_start[state] : model.pair_start[state + 1]]
-        best = int(np.argmax(chances))
-        if chances[best] < 1.0 - tolerances.PROBABILITY:
-            if rng is None:
-                raise PolicyError(
-                    f"{type(self).__name__} chooses at random in {model.state_name(state)}: pass a "
-                    "numpy Generator, action(state, np.random.default_rng(seed))"
-                )
-            sums = np.cumsum(chances)
-            best = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-        return int(model.actions(state)[best])
+        return self._actor.one(state, rng)
 
     def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
         """Return an action for each of several states, as `action` does for one.
@@ -166,75 +143,19 @@ class Policy(ABC):
         The states are indices (n,) for a tabular model, vectors (n, d) for other models, or numbers
         (n,) where d is one. The actions are indices (n,), or vectors (n, m) for a linear model.
         """
-        model = self._bound_model()
-        if isinstance(model, LinearModel):
-            return self._linear_actions(model, several_states(states, model.dimension), rng)
-        if isinstance(model, EventModel):
-            given = several_states(states, model.dimension)
-        else:
-            given = several_indices(states)
-        return np.array([self.action(state, rng) for state in given], dtype=np.int64)
+        return self._actor.several(states, rng)
+
+    def tabulated(self, model: TabularModel) -> Self:
+        """Return this policy bound to a tabular model, its actions found where they are certain."""
+        return replace(self, model=model)
 
     @cached_property
-    def _table(self) -> FloatArray:
-        model = self._bound_model()
-        assert isinstance(model, TabularModel)
-        return checked_probabilities(model, self)
-
-    @cached_property
-    def _program(self) -> Program:
-        model = self._bound_model()
-        assert isinstance(model, EventModel)
-        return self.program(model)
-
-    def _event_action(self, model: EventModel, state: Any, rng: np.random.Generator | None) -> int:
-        vector = model.check_states(state, "state")[0]
-        program = self._program
-        loops = program.source.load()
-        random = program.draws_in(vector) or (program.kind == loops.UNIFORM and model.n_actions > 1)
-        if random and rng is None:
-            raise PolicyError(
-                f"{type(self).__name__} chooses at random in state {vector.tolist()}: pass a numpy "
-                "Generator, action(state, np.random.default_rng(seed))"
-            )
-        u = rng.random() if rng is not None else 0.0
-        with naming(vector):
-            code, action = loops.act(vector, u, model.discount, program.arguments())
-        if code:
-            raise model.fault(code, vector, action)
-        return int(action)
-
-    @cached_property
-    def _chooser(self) -> tuple[Chooser, Any]:
-        model = self._bound_model()
-        assert isinstance(model, LinearModel)
-        chooser = self.chooser(model)
-        return chooser, chooser.worker()
-
-    def _linear_actions(
-        self, model: LinearModel, states: Any, rng: np.random.Generator | None
-    ) -> Any:
-        if len(states) == 0:
-            return np.zeros((0, model.n_action_variables))
-        vectors = model.check_states(states, "state")
-        chooser, choose = self._chooser
-        if chooser.is_random and rng is None:
-            raise PolicyError(
-                f"{type(self).__name__} chooses at random: pass a numpy Generator, action(state, "
-                "np.random.default_rng(seed))"
-            )
-        n = len(vectors)
-        keys = np.zeros(n, np.uint64) if rng is None else rng.integers(1 << 63, size=n, dtype="u8")
-        # A worker may use its buffer again: what is given away is a copy.
-        chosen = choose(vectors, keys, 0)[0]
-        return np.array(chosen, dtype=np.int64 if model.integer_actions.all() else np.float64)
-
-    def _bound_model(self) -> Model:
+    def _actor(self) -> Actor:
         if self.model is None:
             raise PolicyError(
                 f"{type(self).__name__} needs its model to act: call policy.on(model).action(state)"
             )
-        return self.model
+        return actor_for(self.model)(self, self.model)
 
 
 @files.storable
@@ -291,7 +212,7 @@ class Rule(Policy):
 
 @files.storable
 @dataclass(frozen=True, eq=False)
-class Table(Policy):
+class TablePolicy(Policy):
     """A policy given as numbers.
 
     `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).
@@ -375,9 +296,7 @@ class Greedy(Policy):
             model=model,
         )
 
-    def on(self, model: Model) -> Greedy:
-        if not isinstance(model, TabularModel):
-            return replace(self, model=model)
+    def tabulated(self, model: TabularModel) -> Greedy:
         rows = TabularRows(model, self.basis)
         return Greedy.from_values(rows, self.coef, self.dual, trust_dual=self.trust_dual)
 
@@ -403,7 +322,7 @@ class Greedy(Policy):
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         known = self.model_digest == model.digest
-        actions = self.table if known else self.on(model).table
+        actions = self.table if known else self.tabulated(model).table
         assert actions is not None
         return actions_to_probabilities(model, actions)
 
@@ -587,7 +506,7 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
     if missing is not None:
         raise PolicyError(
             f"action {actions[missing]} is not admissible in {model.state_name(missing[0])}: "
-            f"expected one of {model.actions(missing[0]).tolist()}"
+            f"expected one of {model.admissible_actions(missing[0]).tolist()}"
         )
     return chosen
 
@@ -595,7 +514,9 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
 def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
     """Return a policy's probabilities over pairs, checked to be a distribution in every state."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: wrap it in Table")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: wrap it in TablePolicy"
+        )
     chances = checks.float_array(
         policy.probabilities(model), "policy probabilities", (model.n_pairs,), PolicyError
     )

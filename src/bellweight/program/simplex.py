@@ -34,7 +34,7 @@ from bellweight.common.doubled import (
     subtract,
 )
 from bellweight.common.status import SolverError, Status
-from bellweight.program.rows import RowSource
+from bellweight.program.row_source import RowSource
 
 _ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
 _VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter

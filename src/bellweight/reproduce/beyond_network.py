@@ -28,7 +28,7 @@ from bellweight.plans.relatives import PointwiseMaximum, SmoothedALP
 from bellweight.plans.resampling import Resampled, redrawn
 from bellweight.policies.policy import Policy, Uniform
 from bellweight.problems import QueueNetwork
-from bellweight.program.rows import SampledRows
+from bellweight.program import SampledRows
 from bellweight.reproduce.paper import TABLE2_HORIZON
 from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
 from bellweight.simulation.episodes import (

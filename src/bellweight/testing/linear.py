@@ -17,7 +17,7 @@ from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import Independent, Kernels, LinearModel, Sampled
 from bellweight.policies.linear_actions import ActionProgram, Chooser, RuleChooser, Worker
 from bellweight.policies.policy import DualSoftmax, Policy, Uniform
-from bellweight.program.priced_rows import PricedRows
+from bellweight.program import PricedRows
 from bellweight.simulation.linear_episodes import LinearRollout, initial_states
 from bellweight.testing.report import Report
 
