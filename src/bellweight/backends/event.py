@@ -20,12 +20,15 @@ from bellweight.backends.setup import Point
 from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
-from bellweight.policies.policy import Greedy, Policy, Support
-from bellweight.program.rows import BellmanRows, EventRows, SampledRows
+from bellweight.models.compile import naming
+from bellweight.policies import Greedy, Policy, Support
+from bellweight.policies.actor import Actor, acts_on, needs_generator
+from bellweight.policies.states import one_state, several_states
+from bellweight.program import EventRows, ListedRows, SampledRows
 from bellweight.simulation.episodes import EventRollout, mean_and_half_width
 from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
 
@@ -53,7 +56,7 @@ class EventSetup(SimulatedSetup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property
@@ -120,15 +123,15 @@ class EventBackend(Backend):
         return EventRows(self._model, basis, states.astype(np.int64))
 
     def episodes(self, policy: Policy) -> EventRollout:
-        return EventRollout.of(self._model, policy.program(self._model))
+        return EventRollout.of(self._model, policy.compiled(self._model))
 
     def estimated_occupancy(
         self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
     ) -> Occupancy:
-        program = policy.program(self._model)
-        rollout = EventRollout.of(self._model, program, basis)
+        form = policy.compiled(self._model)
+        rollout = EventRollout.of(self._model, form, basis)
         return estimated_occupancy(
-            rollout, self._model.discount, simulation, knows_dual=program.knows_dual, seed=seed,
+            rollout, self._model.discount, simulation, knows_dual=form.knows_dual, seed=seed,
             jobs=jobs,
         )  # fmt: skip
 
@@ -183,3 +186,31 @@ class EventBackend(Backend):
     def limit(self, axis: int) -> float:
         upper = self._model.upper[axis]
         return float(upper) if upper >= 0 else np.inf
+
+
+@acts_on(EventModel)
+class EventActor(Actor):
+    """Acts by the compiled loops."""
+
+    def __init__(self, policy: Policy, model: EventModel) -> None:
+        self.policy = policy
+        self.model = model
+        self.compiled = policy.compiled(model)
+
+    def one(self, state: Any, rng: np.random.Generator | None) -> int:
+        model, policy = self.model, self.compiled
+        vector = model.check_states(one_state(state, model.dimension), "state")[0]
+        loops = policy.source.load()
+        random = policy.draws_in(vector) or (policy.kind == loops.UNIFORM and model.n_actions > 1)
+        if random and rng is None:
+            raise needs_generator(self.policy, f" in state {vector.tolist()}")
+        u = rng.random() if rng is not None else 0.0
+        with naming(vector):
+            code, action = loops.act(vector, u, model.discount, policy.arguments())
+        if code:
+            raise model.fault(code, vector, action)
+        return int(action)
+
+    def several(self, states: Any, rng: np.random.Generator | None) -> IntArray:
+        given = several_states(states, self.model.dimension)
+        return np.array([self.one(state, rng) for state in given], dtype=np.int64)

@@ -11,7 +11,7 @@ from bellweight import exact
 from bellweight.common.status import BellweightWarning, Status
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.reproduce.artefact import Settings
 from bellweight.solve import Result
 

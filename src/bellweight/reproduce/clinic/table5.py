@@ -23,8 +23,7 @@ from bellweight.display import Table
 from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare
 from bellweight.models import TabularModel
 from bellweight.problems import scheduling
-from bellweight.program import conditioning
-from bellweight.program.rows import AllRows
+from bellweight.program import AllRows, conditioning
 from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell

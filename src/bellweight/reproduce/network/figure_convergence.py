@@ -25,7 +25,7 @@ from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
 from bellweight.reproduce.tables import STATED, long_table, statement_table
 from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.weights.loop import Iteration
+from bellweight.weights.loop import HistoryEntry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,7 +166,7 @@ ARTEFACTS = (
 def _curve(shop: Workshop, name: str, tell: Tell, place: int) -> Curve:
     most = shop.settings.max_iterations
 
-    def watch(record: Iteration) -> None:
+    def watch(record: HistoryEntry) -> None:
         done = min(record.iteration + 1, most) / most
         tell(f"{name}: iteration {record.iteration + 1}", (place + done) / len(CURVES))
 

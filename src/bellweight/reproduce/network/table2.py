@@ -33,7 +33,7 @@ from bellweight.reproduce.network.summary import Summary, summaries
 from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
 from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.weights.loop import Iteration
+from bellweight.weights.loop import HistoryEntry
 
 _CANDIDATES = 72  # static priorities
 
@@ -159,7 +159,7 @@ def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) ->
     assert table.choice is not None
     tell(str(task), share)
 
-    def watch(record: Iteration) -> None:
+    def watch(record: HistoryEntry) -> None:
         tell(f"{task}: iteration {record.iteration + 1}", share)
 
     return shop.run(task, table.choice, watch)

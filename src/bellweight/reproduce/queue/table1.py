@@ -16,11 +16,10 @@ import numpy as np
 
 from bellweight.certificates.certificate import Certificate, certify
 from bellweight.common.status import Status
-from bellweight.display import Column
-from bellweight.display import Table as ReportTable
+from bellweight.display import Column, Table
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, Table, checked_probabilities
+from bellweight.policies import Policy, TablePolicy, checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
@@ -107,11 +106,11 @@ class Table1(Reproduction):
         ]
         return {"horizon": TABLE1_HORIZON, "columns": columns}
 
-    def tables(self) -> tuple[ReportTable, ...]:
+    def tables(self) -> tuple[Table, ...]:
         """Return one table for each initial distribution."""
         return tuple(map(_table, self.parts))
 
-    def rows(self) -> ReportTable:
+    def rows(self) -> Table:
         """Return all numbers as one long table."""
         rows = [_long_row(part, row) for part in self.parts for row in part.rows]
         return long_table("Table 1", rows)
@@ -208,9 +207,9 @@ def _simulated(
     return known[key]
 
 
-def _constant_policy(model: TabularModel, rate: float) -> Table:
+def _constant_policy(model: TabularModel, rate: float) -> TablePolicy:
     assert model.action_labels is not None
-    return Table(np.full(model.n_states, model.action_labels.index(f"rate {rate:g}")))
+    return TablePolicy(np.full(model.n_states, model.action_labels.index(f"rate {rate:g}")))
 
 
 def _rounded(value: float) -> str:
@@ -229,7 +228,7 @@ _COLUMNS = (
 )
 
 
-def _table(part: Part) -> ReportTable:
+def _table(part: Part) -> Table:
     """Return one column of the paper as a table of its own."""
     simulated = any(row.simulated is not None for row in part.rows)
     return judged_table(
