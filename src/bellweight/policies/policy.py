@@ -54,7 +54,7 @@ _TABLE = files.stored_as("actions")
 _LENT_STATES = 1_024  # states at a time, so that distances take little memory
 
 
-@files.storable
+@files.storable("Support")
 @dataclass(frozen=True, eq=False)
 class Support:
     """Where a dual has mass: states, action indices (n,) and positive values (n,).
@@ -158,7 +158,7 @@ class Policy(ABC):
         return actor_for(self.model)(self, self.model)
 
 
-@files.storable
+@files.storable("Uniform")
 @dataclass(frozen=True)
 class Uniform(Policy):
     """Every admissible action with the same probability."""
@@ -174,7 +174,7 @@ class Uniform(Policy):
         return RandomChooser(model)
 
 
-@files.storable
+@files.storable("Rule")
 @dataclass(frozen=True, eq=False)
 class Rule(Policy):
     """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
@@ -210,7 +210,7 @@ class Rule(Policy):
         return self.fn
 
 
-@files.storable
+@files.storable("TablePolicy")
 @dataclass(frozen=True, eq=False)
 class TablePolicy(Policy):
     """A policy given as numbers.
@@ -248,7 +248,7 @@ class TablePolicy(Policy):
         return super().actions(states, rng)
 
 
-@files.storable
+@files.storable("Greedy")
 @dataclass(frozen=True, eq=False)
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
@@ -337,7 +337,7 @@ class Greedy(Policy):
         return looked_up(self.table, states)
 
 
-@files.storable
+@files.storable("DualPolicy")
 @dataclass(frozen=True, eq=False)
 class DualPolicy(Policy):
     """The normalised dual (eq. dual_fluid_policy); `elsewhere` acts in states without dual mass."""
@@ -352,7 +352,7 @@ class DualPolicy(Policy):
         return np.where(mass > 0.0, dual / np.where(mass > 0.0, mass, 1.0), other)
 
 
-@files.storable
+@files.storable("DualSoftmax")
 @dataclass(frozen=True, eq=False)
 class DualSoftmax(Policy):
     """The target-guided softmax of the dual (eq. target_guided_softmax_policy).
