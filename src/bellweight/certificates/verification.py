@@ -47,8 +47,8 @@ from bellweight.common import identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import LinearModel, TabularModel
-from bellweight.policies.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
+from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
 from bellweight.program import PricedRows
 from bellweight.simulation.episodes import one_sided
 

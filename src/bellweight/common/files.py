@@ -42,17 +42,19 @@ _HEADER = "bellweight"
 _Class = TypeVar("_Class", bound=type)
 _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
+_former_fields: dict[type, tuple[str, ...]] = {}
 
 
-def storable(name: str) -> Callable[[_Class], _Class]:
+def storable(name: str, *, former: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
     """Register a dataclass so that files may contain it, under a name of its own.
 
-    Files are full of that name, so it stays what it is when the class gets another one.
+    Files are full of that name, so it stays what it is when the class gets another one. `former`
+    are fields that the class no longer has; where older files hold them they are skipped.
     """
 
     def register(cls: _Class) -> _Class:
         assert name not in _classes, f"{name} is the name of {_classes[name]} in files"
-        _classes[name], _names[cls] = cls, name
+        _classes[name], _names[cls], _former_fields[cls] = cls, name, former
         return cls
 
     return register
@@ -254,10 +256,11 @@ def _decode(node: Any, archive: Any, version: int) -> Any:
     if version < FORMAT and issubclass(cls, Changed):
         stored = cls.from_format_1(stored)
     names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
-    unknown = [name for name in stored if name not in names]
+    known = {name: value for name, value in stored.items() if name not in _former_fields[cls]}
+    unknown = [name for name in known if name not in names]
     if unknown:
         raise _DamagedError(f"{unknown[0]} is no part of {node['type']} in this version")
-    values = {names[name]: value for name, value in stored.items()}
+    values = {names[name]: value for name, value in known.items()}
     for name, value in values.items():
         # Where a file could not hold a thing, a note stands in for it, whatever its type.
         if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):

@@ -21,8 +21,8 @@ from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
-from bellweight.models import LinearModel
-from bellweight.policies.policy import Greedy, Model, Policy
+from bellweight.models import LinearModel, Model
+from bellweight.policies import Greedy, Policy
 from bellweight.simulation.episodes import (
     Finished,
     Rollout,

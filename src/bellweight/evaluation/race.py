@@ -25,7 +25,8 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.evaluation.evaluate import Difference, rollout_of
-from bellweight.policies.policy import Model, Policy
+from bellweight.models import Model
+from bellweight.policies import Policy
 from bellweight.simulation.episodes import (
     BLOCK,
     Rollout,

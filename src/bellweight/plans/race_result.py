@@ -15,7 +15,8 @@ from bellweight.display.cost_charts import difference_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.evaluation.race import Race, RankedPolicy
-from bellweight.policies.policy import Model, Policy
+from bellweight.models import Model
+from bellweight.policies import Policy
 from bellweight.results.result import Result
 
 

@@ -23,7 +23,7 @@ from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
 from bellweight.models import EventModel
-from bellweight.policies.policy import Policy, Support
+from bellweight.policies import Policy, Support
 from bellweight.program import SampledRows
 from bellweight.simulation.episodes import sample_states
 from bellweight.solve import Result, solve

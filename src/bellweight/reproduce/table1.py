@@ -19,7 +19,7 @@ from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Table
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, TablePolicy, checked_probabilities
+from bellweight.policies import Policy, TablePolicy, checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.report.document import plain
 from bellweight.reproduce import table1_view, verdicts

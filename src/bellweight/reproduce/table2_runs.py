@@ -22,7 +22,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BellweightWarning
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import evaluate, rollout_of
-from bellweight.policies.policy import Greedy, Rule, Uniform
+from bellweight.policies import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings, finished

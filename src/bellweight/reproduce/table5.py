@@ -24,7 +24,7 @@ from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.display import Table
 from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.problems import scheduling
 from bellweight.program import AllRows, conditioning
 from bellweight.report.document import plain

@@ -20,7 +20,8 @@ from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference
-from bellweight.policies.policy import Greedy, Model, Policy, Support
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
 from bellweight.program import Audit
 from bellweight.results.charts import (
     convergence_chart,

@@ -19,7 +19,7 @@ from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
 

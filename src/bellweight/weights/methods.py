@@ -22,7 +22,7 @@ from bellweight.backends import Iterate, Point, Setup
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
-from bellweight.policies.policy import DualSoftmax, Policy, Uniform
+from bellweight.policies import DualSoftmax, Policy, Uniform
 from bellweight.weights.lipschitz import (
     certified_settings,
     checked_lipschitz,

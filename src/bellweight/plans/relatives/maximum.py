@@ -23,7 +23,7 @@ from bellweight.display import Column, Table, number_text, to_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
