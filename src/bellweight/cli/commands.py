@@ -427,7 +427,7 @@ def verify(
     from bellweight.report.document import plain
 
     with Progress("computing the certificate again", context.obj):
-        found = verified(certificate, parse.model(model, parse.options(option or [])))
+        found = verified(parse.model(model, parse.options(option or [])), certificate)
     say(console(json), str(found))
     write_document(json, {"passed": found.passed, **plain(found)})
     return exits.DONE if found.passed else exits.NOT_VERIFIED
