@@ -46,7 +46,7 @@ def describe_basis(model: TabularModel, basis: Basis) -> dict[str, Any]:
 def proper(model: TabularModel, policy: Policy) -> Policy:
     """Return a policy whose probabilities sum to one up to rounding, not only to eight digits.
 
-    What is missing would count as a cost of zero, 1 / (1 - discount) times over.
+    Missing probability would count as a cost of zero, multiplied by 1 / (1 - discount).
     """
     chances = checked_probabilities(model, policy)
     totals = by_state(model, chances)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bellweight.cli import parse
 
 if TYPE_CHECKING:
-    from bellweight.cli.parse import Model
+    from bellweight.models import Model
     from bellweight.program import PricedRows, SampledRows
     from bellweight.simulation.occupancy import Simulation
 

@@ -12,8 +12,11 @@ from bellweight.models.linear import Kernels, LinearModel
 from bellweight.models.tabular import TabularModel
 
 Model = TabularModel | EventModel | LinearModel
+KINDS = (TabularModel, EventModel, LinearModel)
+"""The kinds of model: each has a backend."""
 
 __all__ = [
+    "KINDS",
     "EventModel",
     "Geometric",
     "Independent",

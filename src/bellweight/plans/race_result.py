@@ -1,4 +1,4 @@
-"""The league: what a portfolio of candidates led to, who won, and what the winner costs."""
+"""The result of a race: how a portfolio of candidates did, who won, and what the winner costs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
-        """Read a league written by `save`; with `model`, check that it is its own: it can act."""
+        """Read a result written by `save`; with `model`, check that it is its own: it can act."""
         found = super().load(path)
         if model is None:
             return found
@@ -87,7 +87,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
 
     def pictures(self) -> Pictures:
         """Return how far behind the winner the policies of the deciding race are."""
-        return {"league": self._chart}
+        return {"race": self._chart}
 
     def short_table(self) -> Table:
         """Return the head of the table."""
@@ -151,7 +151,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
         race = self.races[-1]
         gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in race.standings}
         title = f"Cost minus that of {race.winner}, in the deciding race"
-        return (difference_chart("league", title, race.winner, gaps, "behind the cheapest"),)
+        return (difference_chart("race", title, race.winner, gaps, "behind the cheapest"),)
 
 
 def _names(race: Race) -> set[str]:

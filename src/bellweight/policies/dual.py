@@ -44,8 +44,8 @@ class DualSoftmax(Policy):
     With m the dual mass of a state, the policy is the softmax of the state's duals at `temperature`
     with share m / (m + smoothing_mass), and the target with the rest. With `extend`, a radius, each
     state lends the share 1 - distance / radius of its dual to the states nearer than that (in the
-    1-norm of state vectors, or of indices where there are none), so that the dual speaks in states
-    that no row stands for.
+    1-norm of state vectors, or of indices where there are none), so that states without a row of
+    their own have a dual too.
     """
 
     dual: Support

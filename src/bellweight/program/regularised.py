@@ -399,7 +399,7 @@ class _Run:
 
     def _step(self, inner: FloatArray, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
         """Return the Newton step."""
-        # Where rows leave a direction free, the ridge keeps the step from going off the map.
+        # Where rows leave a direction free, the ridge keeps the step finite.
         farthest = _FARTHEST * (self.program.largest_value + float(np.abs(inner).max()))
         ridge = _RIDGE * float(np.trace(curvature)) / len(gradient)
         ridge = max(ridge, float(np.linalg.norm(gradient)) / farthest)

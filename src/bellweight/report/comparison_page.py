@@ -43,8 +43,8 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
         Section(
             "difference",
             f"Differences to {found.baseline}",
-            "All policies met the same luck, so their differences are known far better than their "
-            "costs. An interval that excludes zero is a clear difference.",
+            "All policies met the same random numbers, so their differences are known far better "
+            "than their costs. An interval that excludes zero is a clear difference.",
             (*found.charts("difference"), found.table()),
         ),
         Section("settings", "Settings and seed", "", (facts_table("", _run(found)),)),
@@ -73,7 +73,7 @@ def _interval(found: Comparison, name: str) -> str:
     return f"{pair_text(evaluation.mean, evaluation.half_width)}"
 
 
-def league_page(
+def results_page(
     subjects: Mapping[str, Subject],
     paired: Comparison | None,
     optimum: float | None,
@@ -102,7 +102,7 @@ def _sections(
         "costs. The best policy's cost lies in every one of these bands."
         if any(gap.low is not None for gap in gaps)
         else "What the policy of each run costs; no lower bound is proven here.",
-        (*charts, _league(subjects, optimum)),
+        (*charts, _all_runs(subjects, optimum)),
     )
     if paired is not None:
         yield Section(
@@ -209,7 +209,7 @@ def _alike(lines: Sequence[Line]) -> str:
     return f"The same for {'; for '.join(shared)}." if shared else "All lines differ."
 
 
-def _league(subjects: Mapping[str, Subject], optimum: float | None) -> Table:
+def _all_runs(subjects: Mapping[str, Subject], optimum: float | None) -> Table:
     rows = tuple(
         {
             "name": name,

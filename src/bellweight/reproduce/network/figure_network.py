@@ -38,7 +38,6 @@ class NetworkFigure(Reproduction):
 
     @property
     def caption(self) -> str:
-        """What the figure shows."""
         network = self.network
         return (
             f"The network of {network.n_queues} queues. Arrows show where a job goes after "
@@ -108,7 +107,6 @@ class NetworkFigure(Reproduction):
         )
 
     def figure(self) -> Figure:
-        """Return the picture."""
         from bellweight.display.topology import Node, Outside, topology_figure
 
         network = self.network
