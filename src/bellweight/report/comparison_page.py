@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellweight.display import Column, Table, facts_table, number_text, pair_text
-from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.charts import Chart, Line, Picture, visible_heights
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
@@ -186,17 +186,10 @@ def _overlay(frame: Chart, lines: Mapping[str, Line], alt: str) -> tuple[Chart, 
     )
     if not drawn:
         return ()
-    return (replace(frame, lines=drawn, alt=alt, y_range=_heights(frame, drawn)),)
-
-
-def _heights(frame: Chart, lines: Sequence[Line]) -> tuple[float, float] | None:
-    """Return the range of what is seen at first; what lies outside the view may be far off."""
-    if frame.x_range is None or frame.y_names is not None:
-        return None
-    low, high = frame.x_range
-    seen = np.concatenate([line.y[(line.x >= low) & (line.x <= high)] for line in lines])
-    margin = 0.05 * float(np.ptp(seen)) or 1.0
-    return float(seen.min()) - margin, float(seen.max()) + margin
+    y_range = None
+    if frame.x_range is not None and frame.y_names is None:
+        y_range = visible_heights(drawn, frame.x_range)  # what lies outside may be far off
+    return (replace(frame, lines=drawn, alt=alt, y_range=y_range),)
 
 
 def _alike(lines: Sequence[Line]) -> str:
