@@ -24,7 +24,7 @@ FEW_SECONDS = 6.0
 
 def run() -> list[Line]:
     """Return one line per clinic and method, and one for the simulation of each clinic."""
-    warnings.simplefilter("ignore", bw.BellweightWarning)
+    warnings.simplefilter("ignore", bw.errors.BellweightWarning)
     lines = []
     for size, targets in TARGETS.items():
         model = bw.problems.scheduling(size)

@@ -35,7 +35,7 @@ METHODS = [bw.Fixed("initial"), bw.Fixed("uniform"), bw.FromPolicy(), bw.DIA(tar
 
 
 @every
-def test_a_rich_basis_keeps_its_promises(basis: bw.Basis, tmp_path: Path) -> None:
+def test_a_rich_basis_keeps_its_promises(basis: bw.bases.Basis, tmp_path: Path) -> None:
     fitted = basis.on(GRID)
     features = fitted(GRID)
     names = fitted.names(3)
@@ -51,7 +51,7 @@ def test_a_rich_basis_keeps_its_promises(basis: bw.Basis, tmp_path: Path) -> Non
     assert again.names(3) == names
     unfitted = files.load(files.save(tmp_path / "basis.npz", basis), type(basis))
     assert np.array_equal(unfitted.on(GRID)(GRID), features)
-    with pytest.raises(bw.BasisError, match=r"cannot run inside compiled loops"):
+    with pytest.raises(bw.errors.BasisError, match=r"cannot run inside compiled loops"):
         fitted.words(3)
 
 
@@ -105,7 +105,7 @@ def test_random_cosines_approach_the_gaussian_kernel() -> None:
 
 
 @st.composite
-def rich_bases(draw: st.DrawFn, n_states: int) -> bw.Basis:
+def rich_bases(draw: st.DrawFn, n_states: int) -> bw.bases.Basis:
     """A basis of a one-dimensional model, with independent functions or not."""
     size, seed = draw(st.integers(1, 4)), draw(strategies.seeds)
     bend = draw(
@@ -125,7 +125,7 @@ def rich_bases(draw: st.DrawFn, n_states: int) -> bw.Basis:
     return wrapped[outer](bend) if outer in wrapped else bend
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 @settings(max_examples=60)
 @given(model=strategies.models(), data=st.data())
 def test_approximate_values_stay_below_the_optimum(
@@ -140,7 +140,7 @@ def test_approximate_values_stay_below_the_optimum(
     assert (values <= bw.exact.optimal(model).values + 1e-8 * scale).all()
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 @settings(max_examples=40)
 @given(model=strategies.models(), data=st.data())
 def test_a_kink_at_every_state_gives_exact_values(
@@ -168,7 +168,9 @@ def test_rich_results_come_back_from_files(tmp_path: Path) -> None:
 def test_event_models_say_that_loops_are_compiled_for_polynomials() -> None:
     network = bw.problems.queue_network()
     states = np.zeros((1, network.dimension), dtype=int)
-    with pytest.raises(bw.BasisError, match=r"Fourier basis cannot run inside compiled loops"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"Fourier basis cannot run inside compiled loops"
+    ):
         bw.solve(network, bw.Fourier(3, scale=1.0), bw.Fixed(), rows=bw.SampledRows(states))
 
 
@@ -206,7 +208,7 @@ def test_event_models_say_that_loops_are_compiled_for_polynomials() -> None:
     ],
 )
 def test_bad_settings_are_refused(build: Any, message: str) -> None:
-    with pytest.raises(bw.BasisError, match=message):
+    with pytest.raises(bw.errors.BasisError, match=message):
         build()
 
 
@@ -224,7 +226,7 @@ def clinic() -> bw.TabularModel:
     return bw.problems.scheduling("tiny").to_tabular(clip=True)
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 @pytest.mark.parametrize("method", METHODS, ids=["initial", "uniform", "policy", "dia"])
 def test_degree_six_in_four_variables_is_solved(clinic: bw.TabularModel, method: Any) -> None:
     result = bw.solve(clinic, bw.Polynomial(6), method)
@@ -256,7 +258,7 @@ def test_degree_ten_in_one_variable_is_solved(capacity: int, method: Any) -> Non
     assert lower.objective <= result.objective * (1.0 + 1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 def test_another_basis_of_the_same_span_gives_the_same_answer(clinic: bw.TabularModel) -> None:
     low, high = clinic.states.min(axis=0), clinic.states.max(axis=0)
 
@@ -270,7 +272,7 @@ def test_another_basis_of_the_same_span_gives_the_same_answer(clinic: bw.Tabular
 
 def test_bumps_that_can_hardly_be_told_apart_do_not_make_the_program_look_unbounded() -> None:
     queue = bw.problems.single_queue(capacity=200)
-    with pytest.warns(bw.BellweightWarning, match="depend on earlier ones"):
+    with pytest.warns(bw.errors.BellweightWarning, match="depend on earlier ones"):
         result = bw.solve(queue, bw.Radial(16, width=70.0, seed=1), bw.Fixed("initial"))
     best = float(queue.initial @ bw.exact.optimal(queue).values)
     assert result.lower_bound is not None
@@ -289,7 +291,7 @@ def test_moments_far_below_the_others_do_not_spoil_the_dual() -> None:
         discount=0.99,
         initial=stay[0],
     )
-    rule = bw.Table(np.where(wear < 30, 0, 2))
+    rule = bw.TablePolicy(np.where(wear < 30, 0, 2))
     basis = bw.PiecewiseLinear([5, 10, 15, 20, 30, 60])
     result = bw.solve(machine, basis, bw.DIA(target=rule))
     # Wear beyond 60 is visited with a share of 1e-10, and basis functions live there alone.

@@ -137,14 +137,14 @@ def test_files_with_every_odd_value_end_in_named_errors(
             if not differs(value, document[name]):
                 continue
             path.write_text(json.dumps({**document, name: value}), encoding="utf-8")
-            with contextlib.suppress(bw.FileError):
+            with contextlib.suppress(bw.errors.FileError):
                 bw.Certificate.load(path)
-            with contextlib.suppress(bw.FileError):
+            with contextlib.suppress(bw.errors.FileError):
                 assert not bw.verify(path, model).passed, (name, value)
         path.write_text(
             json.dumps({k: v for k, v in document.items() if k != name}), encoding="utf-8"
         )
-        with pytest.raises(bw.FileError):
+        with pytest.raises(bw.errors.FileError):
             bw.Certificate.load(path)
 
 
@@ -158,7 +158,7 @@ def test_numbers_beyond_all_bounds_are_refused(number: str, tmp_path: Path) -> N
         claimed = f'"{name}": {json.dumps(getattr(certificate, name))}'
         assert claimed in text
         path.write_text(text.replace(claimed, f'"{name}": {number}'), encoding="utf-8")
-        with pytest.raises(bw.FileError):
+        with pytest.raises(bw.errors.FileError):
             bw.Certificate.load(path)
         forged = bw.verify(path, model) if len(number) < 4_000 else None
         assert forged is None or not forged.passed
@@ -170,7 +170,7 @@ def test_one_infinite_claim_does_not_carry_the_others() -> None:
     found = bw.verify(forged, model)
     assert not found.passed
     assert "finite" in str(found)
-    with pytest.raises(bw.ArgumentError, match="finite"):
+    with pytest.raises(bw.errors.ArgumentError, match="finite"):
         forged.sealed()
 
 
@@ -182,12 +182,12 @@ def test_deep_and_broken_files_are_refused(tmp_path: Path) -> None:
         '{"bellweight_certificate": 2}',
     ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(bw.FileError):
+        with pytest.raises(bw.errors.FileError):
             bw.Certificate.load(path)
     path.write_bytes(b"\xff\xfe{")
-    with pytest.raises(bw.FileError):
+    with pytest.raises(bw.errors.FileError):
         bw.Certificate.load(path)
-    with pytest.raises(bw.FileError, match="cannot read"):
+    with pytest.raises(bw.errors.FileError, match="cannot read"):
         bw.Certificate.load(tmp_path)
 
 
@@ -258,9 +258,11 @@ def test_a_new_checksum_does_not_save_a_changed_record(entry: str, change: Any) 
 
 def test_probabilities_that_are_a_little_short_are_made_whole() -> None:
     model = tabular()[1]
-    policy = bw.Table(np.eye(1, model.n_actions)[[0] * model.n_states] * (1.0 - 9e-9))
+    policy = bw.TablePolicy(np.eye(1, model.n_actions)[[0] * model.n_states] * (1.0 - 9e-9))
     found = bw.certify(model, bw.solve(model, bw.Polynomial(2), bw.Fixed()), policy)
-    exact = model.initial @ bw.exact.policy_value(model, bw.Table(np.zeros(13, dtype=np.int64)))
+    exact = model.initial @ bw.exact.policy_value(
+        model, bw.TablePolicy(np.zeros(13, dtype=np.int64))
+    )
     assert found.cost == pytest.approx(exact, rel=1e-13)
     assert bw.verify(found, model).passed
 
@@ -314,7 +316,7 @@ def test_what_decides_ties_is_recorded() -> None:
 def test_random_and_softmax_policies_are_verified() -> None:
     model = bw.problems.scheduling("tiny")
     result = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
-    softmax = bw.DualSoftmax(result.support, bw.Uniform(), 1.0, 0.5)
+    softmax = bw.policies.DualSoftmax(result.support, bw.Uniform(), 1.0, 0.5)
     for policy in (bw.Uniform(), softmax):
         found = bw.certify(model, result, policy, episodes=20)
         assert found.kind == "estimated"

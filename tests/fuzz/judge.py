@@ -36,7 +36,7 @@ _ENDS = {"CONVERGED", "CYCLING", "ITERATION_LIMIT"}
 _COLD = 300  # rows up to which the exact program starts without a guess
 
 
-def features_of(model: bw.TabularModel, basis: bw.Basis) -> Floats:
+def features_of(model: bw.TabularModel, basis: bw.bases.Basis) -> Floats:
     """Return the features (S, K) as the basis computes them."""
     found: Any = basis.on(model.states)(model.states)
     return np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
@@ -44,7 +44,7 @@ def features_of(model: bw.TabularModel, basis: bw.Basis) -> Floats:
 
 def judge(
     model: bw.TabularModel,
-    basis: bw.Basis,
+    basis: bw.bases.Basis,
     method: Any,
     regularisation: float = 0.0,
 ) -> Findings:
@@ -180,7 +180,7 @@ class _Judge:
         model = self.model
         taken = []
         for x in range(model.n_states):
-            own = model.actions(x).tolist()
+            own = model.admissible_actions(x).tolist()
             taken.append(int(model.pair_start[x]) + own.index(self.result.policy.action(x)))
         return taken
 

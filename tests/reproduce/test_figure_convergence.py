@@ -110,7 +110,7 @@ def test_a_figure_without_zeros_has_no_such_line() -> None:
 
 
 def test_the_figure_takes_one_number_of_states() -> None:
-    with pytest.raises(bw.ArgumentError, match="one number"):
+    with pytest.raises(bw.errors.ArgumentError, match="one number"):
         figure_convergence.settings(Wanted(states=(1, 2)))
     found = figure_convergence.settings(Wanted(states=(300,), quick=True, episodes=50))
     assert (found.states, found.episodes, found.iterations) == (300, 50, 8)

@@ -153,7 +153,7 @@ def test_occupancies_are_distributions_and_distances_shares(occupancy: Occupancy
             assert curve.occupancy.sum() == pytest.approx(1.0, abs=1e-9)
             assert 0.0 <= elsewhere(found, curve.policy) <= 1.0
     model = bw.problems.single_queue(initial="empty")
-    constant = exact_occupancy(model, bw.Table(np.minimum(np.arange(50_000), 1) * 3))
+    constant = exact_occupancy(model, bw.TablePolicy(np.minimum(np.arange(50_000), 1) * 3))
     weights = column(occupancy, "empty")["Fixed 0.999"].occupancy
     assert np.abs(weights - constant.weights).sum() < 1e-9
 
@@ -251,5 +251,5 @@ def test_steps_do_not_hide_each_other() -> None:
 
 @pytest.mark.parametrize("name", ["figure-queue", "figure-occupancy", "figure-network"])
 def test_wrong_settings_are_refused(name: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=f"--episodes does not go with {name}"):
+    with pytest.raises(bw.errors.ArgumentError, match=f"--episodes does not go with {name}"):
         reproduce.find(name).settings(Wanted(episodes=9))

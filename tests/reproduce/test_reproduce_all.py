@@ -394,7 +394,7 @@ def test_a_page_of_a_quick_run_says_what_is_not_judged(stubs: Stubs, tmp_path: P
 
 def test_a_document_of_an_older_version_is_an_error(stubs: Stubs, tmp_path: Path) -> None:
     (tmp_path / "table1.json").write_text(json.dumps({"settings": {"seed": 0}}), encoding="utf-8")
-    with pytest.raises(bw.FileError, match="another version"):
+    with pytest.raises(bw.errors.FileError, match="another version"):
         index.documents(tmp_path)
 
 

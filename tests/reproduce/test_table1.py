@@ -178,7 +178,7 @@ def test_files_hold_every_number(table: Table1, tmp_path: Path) -> None:
 def test_a_folder_that_is_a_file_is_an_error(table: Table1, tmp_path: Path) -> None:
     blocked = tmp_path / "out"
     blocked.write_text("mine", encoding="utf-8")
-    with pytest.raises(bw.FileError, match="cannot make the folder"):
+    with pytest.raises(bw.errors.FileError, match="cannot make the folder"):
         reproduce.write(table, blocked)
     assert blocked.read_text(encoding="utf-8") == "mine"
 
@@ -223,6 +223,6 @@ def test_quick_is_a_short_simulation() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(bw.ArgumentError, match=r"'table9' is not reproduced here.*table1"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"'table9' is not reproduced here.*table1"):
         reproduce.find("table9")
     assert reproduce.find("table1").EPISODES == 1_000_000

@@ -247,7 +247,7 @@ def test_other_settings_are_refused(
 ) -> None:
     reproduce.write(table, tmp_path)
     before = (tmp_path / "table2.json").read_bytes()
-    with pytest.raises(bw.ArgumentError, match=f"{words}.*another folder"):
+    with pytest.raises(bw.errors.ArgumentError, match=f"{words}.*another folder"):
         table2.reproduce(replace(TINY, folder=tmp_path, **change))
     assert (tmp_path / "table2.json").read_bytes() == before
 
@@ -259,13 +259,13 @@ def test_other_code_and_damaged_files_are_refused(
     with monkeypatch.context() as patch:
         patch.setattr(folder, "code_version", lambda: "older")
         reproduce.write(table, tmp_path)
-    with pytest.raises(bw.ArgumentError, match="another version of Bellweight"):
+    with pytest.raises(bw.errors.ArgumentError, match="another version of Bellweight"):
         table2.reproduce(settings)
     document = folder.document(table)
     del document["runs"][0]["cost"]
     for text in ("", "{", "[]", '{"settings": 3}', json.dumps(document)):
         (tmp_path / "table2.json").write_text(text, encoding="utf-8")
-        with pytest.raises(bw.FileError, match="damaged: delete it"):
+        with pytest.raises(bw.errors.FileError, match="damaged: delete it"):
             table2.reproduce(settings)
 
 
@@ -309,7 +309,7 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
 def test_an_interrupted_method_is_not_taken_for_a_finished_row(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watch(_: bw.Iteration) -> None:
+    def watch(_: bw.weights.HistoryEntry) -> None:
         raise KeyboardInterrupt  # `solve` answers it with a result of status INTERRUPTED
 
     with pytest.raises(KeyboardInterrupt):
@@ -345,7 +345,7 @@ def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_refused(wanted: Wanted, words: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=words):
+    with pytest.raises(bw.errors.ArgumentError, match=words):
         table2.settings(wanted)
 
 

@@ -118,9 +118,9 @@ def test_settings() -> None:
     assert table5.settings(Wanted(quick=True)).episodes == 1_000
     assert table5.settings(Wanted(exact=True)).episodes is None
     assert table5.settings(Wanted(episodes=77, seed=3)).seed == 3
-    with pytest.raises(bw.ArgumentError, match="not both"):
+    with pytest.raises(bw.errors.ArgumentError, match="not both"):
         table5.settings(Wanted(exact=True, episodes=10))
-    with pytest.raises(bw.ArgumentError, match="--samples does not go with table5"):
+    with pytest.raises(bw.errors.ArgumentError, match="--samples does not go with table5"):
         table5.settings(Wanted(samples=3))
 
 

@@ -24,11 +24,11 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
+from bellweight.policies import Greedy, Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
-from bellweight.policies.policy import Greedy, Policy, Support, Uniform
 from bellweight.policies.states import one_state, several_states
-from bellweight.program.priced_rows import LinearRows, PricedRows
+from bellweight.program import LinearRows, PricedRows
 from bellweight.simulation.episodes import Task, run_blocks
 from bellweight.simulation.linear_episodes import LinearRollout
 from bellweight.simulation.occupancy import (
@@ -215,8 +215,8 @@ class LinearBackend(Backend):
     def remedy(self) -> str:
         return (
             "try other weights (another method, or another target of DIA), bounds on the "
-            "coefficients such as Affine(lower=0.0), or Auto(); bellweight.compare_ties(model, "
-            "result.policy) tells whether ties decide it"
+            "coefficients such as Affine(lower=0.0), or Auto(); "
+            "bellweight.evaluation.compare_ties(model, result.policy) tells whether ties decide it"
         )
 
     def visited(

@@ -18,13 +18,18 @@ from bellweight.basis import Basis
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
-from bellweight.policies.policy import Greedy, Model, Policy, Support
-from bellweight.program.alp import AlpProgram
-from bellweight.program.minimum_norm import minimum_norm_dual
-from bellweight.program.regularised import PenaltyProgram
-from bellweight.program.repair import Repaired
-from bellweight.program.rows import BellmanRows, RowSource
-from bellweight.program.solution import AlpSolution, DecidedSolution
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
+from bellweight.program import (
+    AlpProgram,
+    AlpSolution,
+    DecidedSolution,
+    ListedRows,
+    PenaltyProgram,
+    Repaired,
+    RowSource,
+    minimum_norm_dual,
+)
 from bellweight.simulation.occupancy import Occupancy, Simulation
 
 
@@ -139,7 +144,7 @@ class Setup(ABC):
 
     @property
     @abstractmethod
-    def listed_rows(self) -> BellmanRows | None:
+    def listed_rows(self) -> ListedRows | None:
         """The rows, where all of them are listed."""
 
     @property

@@ -45,11 +45,9 @@ from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policies.policy import Model, Policy, by_state, checked_probabilities
-from bellweight.program.priced_rows import LinearRows, PricedRows
-from bellweight.program.repair import Repaired, repaired
-from bellweight.program.rows import EventRows, TabularRows
+from bellweight.models import EventModel, LinearModel, Model, TabularModel
+from bellweight.policies import Policy, by_state, checked_probabilities
+from bellweight.program import EventRows, LinearRows, PricedRows, Repaired, TabularRows, repaired
 from bellweight.simulation.episodes import one_sided
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA

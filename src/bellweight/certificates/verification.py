@@ -47,9 +47,9 @@ from bellweight.common import identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import LinearModel, TabularModel
-from bellweight.policies.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
-from bellweight.program.priced_rows import PricedRows
+from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
+from bellweight.program import PricedRows
 from bellweight.simulation.episodes import one_sided
 
 _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at more closely

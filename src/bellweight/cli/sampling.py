@@ -14,8 +14,7 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.cli.parse import Model
-    from bellweight.program.priced_rows import PricedRows
-    from bellweight.program.rows import SampledRows
+    from bellweight.program import PricedRows, SampledRows
     from bellweight.simulation.occupancy import Simulation
 
 STATES = 5_000
@@ -79,8 +78,7 @@ class Sample:
 def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
     """Draw the states of an event model; None for a tabular model, which has all of its own."""
     from bellweight.backends import backend_of
-    from bellweight.program.priced_rows import PricedRows
-    from bellweight.program.rows import SampledRows
+    from bellweight.program import PricedRows, SampledRows
     from bellweight.simulation.occupancy import Simulation
 
     backend = backend_of(model)
@@ -116,7 +114,7 @@ def _refuse_states(words: SampleWords) -> None:
 
 def _states(words: SampleWords, model: Any, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return the states of the rows, and where they come from."""
-    from bellweight.policies.policy import Uniform
+    from bellweight.policies import Uniform
     from bellweight.simulation.episodes import sample_states
 
     source = words.states_from or StatesFrom.initial

@@ -41,12 +41,23 @@ def stored_as(name: str) -> dict[str, str]:
 _HEADER = "bellweight"
 _Class = TypeVar("_Class", bound=type)
 _registry: dict[str, type] = {}
+_former_fields: dict[type, tuple[str, ...]] = {}
 
 
 def storable(cls: _Class) -> _Class:
     """Register a dataclass so that files may contain it."""
     _registry[cls.__name__] = cls
     return cls
+
+
+def formerly(*names: str) -> Callable[[_Class], _Class]:
+    """Name the fields that a class no longer has; where older files hold them they are skipped."""
+
+    def register(cls: _Class) -> _Class:
+        _former_fields[cls] = names
+        return cls
+
+    return register
 
 
 class _DamagedError(FileError):
@@ -232,7 +243,12 @@ def _decode(node: Any, archive: Any) -> Any:
         return {key: _decode(item, archive) for key, item in node["dict"].items()}
     cls = _registry[node["type"]]
     names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
-    values = {names[name]: _decode(item, archive) for name, item in node["fields"].items()}
+    gone = _former_fields.get(cls, ())
+    values = {
+        names[name]: _decode(item, archive)
+        for name, item in node["fields"].items()
+        if name not in gone
+    }
     for name, value in values.items():
         # Where a file could not hold a thing, a note stands in for it, whatever its type.
         if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):

@@ -21,8 +21,8 @@ from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
-from bellweight.models import LinearModel
-from bellweight.policies.policy import Greedy, Model, Policy
+from bellweight.models import LinearModel, Model
+from bellweight.policies import Greedy, Policy
 from bellweight.simulation.episodes import (
     Finished,
     Rollout,
@@ -294,7 +294,9 @@ def compare_ties(
 def rollout_of(model: Model, policy: Policy) -> Rollout:
     """Lay out a model and a policy for simulation."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+        )
     return backend_of(model).episodes(policy)
 
 

@@ -1,13 +1,19 @@
-"""What a Markov decision process is: the model classes."""
+"""What a Markov decision process is: one class for each kind of model, and laws of its noise.
+
+Models hold data and check it at the door; what is computed from them is in other rooms. The
+compilation of event models is here too.
+"""
 
 from bellweight.models.builder import LinearBuilder
 from bellweight.models.events import EventModel
 from bellweight.models.initial import Geometric, PointMass
-from bellweight.models.laws import Independent, Law, Sampled, certain, poisson, uniform
+from bellweight.models.laws import Independent, Law, Sampled
 from bellweight.models.linear import Kernels, LinearModel
 from bellweight.models.local import LocalCoordinate, LocalCoordinates, LocalStructure
 from bellweight.models.scopes import Scopes
 from bellweight.models.tabular import TabularModel
+
+Model = TabularModel | EventModel | LinearModel
 
 __all__ = [
     "EventModel",
@@ -20,11 +26,9 @@ __all__ = [
     "LocalCoordinate",
     "LocalCoordinates",
     "LocalStructure",
+    "Model",
     "PointMass",
     "Sampled",
     "Scopes",
     "TabularModel",
-    "certain",
-    "poisson",
-    "uniform",
 ]

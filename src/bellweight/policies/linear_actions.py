@@ -27,7 +27,7 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
 from bellweight.common.streams import Keys, compiled, draw, episode_key, mix, pick
 from bellweight.models import LinearModel
-from bellweight.program.master import IntegerProgram
+from bellweight.program import IntegerProgram
 
 Chosen = tuple[FloatArray, BoolArray | None]
 Worker = Callable[[FloatArray, Keys, int], Chosen]

@@ -38,7 +38,7 @@ from bellweight.common.doubled import (
     total,
 )
 from bellweight.common.status import SolverError, Status
-from bellweight.program.rows import BellmanRows
+from bellweight.program.listed_rows import ListedRows
 from bellweight.program.simplex import Tableau, VertexSearch
 
 _ROUNDING = 1e-21  # share of a row's terms that is no violation
@@ -67,7 +67,7 @@ class Optimum:
 
 
 def optimum(
-    source: BellmanRows,
+    source: ListedRows,
     columns: IntArray,
     delta: float,
     moments: Doubled,
@@ -103,7 +103,7 @@ def optimum(
     )
 
 
-def _outside(source: BellmanRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
+def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
     """Return by how much all rows (N,) are violated, and the keys of those outside that are."""
     excess = np.concatenate([-slack for _, slack in source.all_slacks(coef.high)])
     sizes = np.concatenate([source.terms(coef.high, some) for some in source.state_blocks()])

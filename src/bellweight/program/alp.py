@@ -29,9 +29,10 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, add, dot, doubled, product, stacked, subtract
 from bellweight.common.status import SolverError, Status
 from bellweight.program import open_coefficients
+from bellweight.program.basis_equations import leaving_row, sharpen
 from bellweight.program.coordinates import CLEAR_GROWTH, Frame
-from bellweight.program.master import MasterLp, leaving_row, sharpen
-from bellweight.program.rows import RowSource, Separation
+from bellweight.program.master import MasterLp
+from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.simplex import Vertex, VertexSearch, ray_text
 from bellweight.program.solution import AlpSolution, Audit, cost_unit
 

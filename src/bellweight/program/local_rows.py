@@ -53,7 +53,7 @@ from bellweight.program.elimination import (
     eliminated,
     least_fill,
 )
-from bellweight.program.rows import MOST_CLOSE, NEAR, RowSource, Separation
+from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
 
 _REFERENCE_POINTS = 16  # per basis function
 _SEPARATE_ACTIONS = 256  # actions up to which the worst row of each is found

@@ -48,8 +48,8 @@ class MinimumNormDual:
 
 def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
     """Return the optimal dual of smallest Euclidean norm."""
-    rounding = tolerances.ROUNDING * float(np.abs(solution.inner_moments).max())
-    if float(solution.dual.sum()) <= rounding:
+    carried = abs(solution.tight_rows).T @ solution.dual
+    if carried.max() <= tolerances.ROUNDING * np.abs(solution.inner_moments).max():
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
         values = np.zeros(len(solution.dual))
     else:

@@ -34,7 +34,7 @@ from bellweight.common.doubled import (
     subtract,
 )
 from bellweight.common.status import SolverError, Status
-from bellweight.program.rows import RowSource
+from bellweight.program.row_source import RowSource
 
 _ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
 _VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter
@@ -295,8 +295,8 @@ class Tableau:
         if self.is_short:
             cost = self._missing_cost()
             excess = product(self.shares, doubled(cost)).high
-            # What is rounding beside a row's other shares does not bring the missing down.
-            terms = np.abs(self.shares.high) @ np.maximum(np.abs(cost), _ROUNDING / _VIOLATED)
+            # What is rounding beside the terms of those shares does not bring the missing down.
+            terms = np.abs(self.rows.high) @ (np.abs(self.inverse.high) @ np.abs(cost))
         else:
             excess = -self.reduced.high
             terms = np.abs(self.cost) + np.abs(self.shares.high) @ np.abs(self.cost[self.basis])

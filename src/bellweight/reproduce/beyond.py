@@ -154,7 +154,7 @@ def tasks(settings: BeyondSettings) -> list[tuple[str, int | None]]:
         ("choice", -k) for k in range(1, settings.choice_samples + 1)
     ]
     found += [(part, None) for part in _SMALL]
-    found += [("dual", 1), ("greedy", 1), ("relatives", 1)]
+    found += [("dual", 1), ("relatives", 1)]
     for sample in range(1, settings.samples + 1):
         found += [("samples", sample), ("good", sample), ("auto", sample)]
         if sample <= settings.baseline_samples:
@@ -202,8 +202,6 @@ def _computed(so_far: Beyond, arena: Arena, part: str, sample: int | None) -> li
         return network.good(arena, sample, settings.good_deltas, settings.choice_episodes)
     if part == "dual":
         return network.dual(arena, sample, settings.deltas)
-    if part == "greedy":
-        return network.greedy(arena, sample, so_far.delta, settings.choice_episodes)
     if part == "relatives":
         return network.relatives(arena, sample, so_far.delta)
     plan = Auto(budget=settings.budget, rounds=settings.rounds)
@@ -214,7 +212,6 @@ def _computed(so_far: Beyond, arena: Arena, part: str, sample: int | None) -> li
 _SMALL: Mapping[str, Callable[[], list[Entry]]] = {
     "basis": small.bases,
     "small relatives": small.relatives,
-    "searches": small.searches,
     "steps": small.steps,
 }
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from bellweight import exact
 from bellweight.basis import Affine, Polynomial
 from bellweight.common.status import BellweightWarning, Status
-from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models import TabularModel
 from bellweight.plans.enrichment import Enriched
 from bellweight.plans.relatives import PointwiseMaximum, SelfGuided, SmoothedALP
@@ -77,26 +73,6 @@ def relatives() -> list[Entry]:
             answer = solve(model, basis, plan, judge=False)
         numbers = {"cost": answer.cost, "lower_bound": answer.lower_bound, "optimum": optimum}
         found.append(Entry("small relatives", None, name, numbers))
-    return found
-
-
-def searches() -> list[Entry]:
-    """Return what a greedy policy need not search where the dual knows the action."""
-    clinic = models()[CLINIC]
-    found = []
-    for delta in (0.0, 10.0):
-        result = solve(clinic, Polynomial(2), DIA(), regularisation=delta, judge=False)
-        trusting = replace(result.policy, trust_dual=True).on(clinic)
-        weights = exact_occupancy(clinic, trusting).weights
-        assert weights is not None
-        searched, looked_up = (p.probabilities(clinic) for p in (result.policy, trusting))
-        known = np.unique(result.support.indices(clinic))
-        numbers = {
-            "share": float(weights[known].sum()),
-            "states": len(known) / clinic.n_states,
-            "same": bool(np.array_equal(searched, looked_up)),
-        }
-        found.append(Entry("searches", None, f"{CLINIC}, delta {delta:g}", numbers))
     return found
 
 

@@ -50,11 +50,6 @@ def tables(found: Beyond) -> tuple[Table, ...]:
         _choice_table(found),
         _plain_table(found, "dual", "How far the dual speaks (DIA towards random, one sample)", (
             _number("states", "states with mass", "{:,.0f}"), _percent("share", "of visits"))),
-        _plain_table(found, "searches", "Searches skipped on a model small enough to be exact", (
-            _percent("share", "of visits"), _percent("states", "of states"),
-            Column("same", "same policy"))),
-        _plain_table(found, "greedy", "Searches skipped where the dual knows the action", (
-            _percent("share", "of visits skipped"), Column("same", "same episodes"))),
         _plain_table(found, "basis", "Bases that grow from degree one", (
             _number("start", "cost at first"), _number("cost", "cost"),
             _number("optimum", "optimum"), _number("needed", "functions to 1e-6", "{:.0f}"),

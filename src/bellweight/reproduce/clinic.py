@@ -25,7 +25,7 @@ from bellweight.common.status import BellweightWarning, Status
 from bellweight.display import Table
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare_ties, evaluate
 from bellweight.models import LinearModel
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
 from bellweight.reproduce import clinic_view, verdicts

@@ -26,7 +26,7 @@ from bellweight.reproduce.statements import STATED, statement_table
 from bellweight.reproduce.table2_runs import Table2Settings, Workshop, methods
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.weights.loop import Iteration
+from bellweight.weights.loop import HistoryEntry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,7 +182,7 @@ def reproduce(
 def _curve(shop: Workshop, name: str, tell: Tell, place: int) -> Curve:
     most = shop.settings.max_iterations
 
-    def watch(record: Iteration) -> None:
+    def watch(record: HistoryEntry) -> None:
         done = min(record.iteration + 1, most) / most
         tell(f"{name}: iteration {record.iteration + 1}", (place + done) / len(CURVES))
 

@@ -19,9 +19,9 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display import Table
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models import TabularModel
-from bellweight.policies.policy import checked_probabilities
+from bellweight.policies import checked_probabilities
 from bellweight.problems import single_queue
-from bellweight.program.rows import AllRows
+from bellweight.program import AllRows
 from bellweight.reproduce import figure_queue_view as view
 from bellweight.reproduce.artefact import (
     Reproduction,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bellweight import exact
 from bellweight.basis import Polynomial
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.problems.single_queue import geometric
 from bellweight.reproduce.artefact import finished
 from bellweight.solve import Result, solve

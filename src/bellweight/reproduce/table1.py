@@ -16,10 +16,10 @@ import numpy as np
 
 from bellweight.certificates.certificate import Certificate, certify
 from bellweight.common.status import ArgumentError, Status
-from bellweight.display import Table as ReportTable
+from bellweight.display import Table
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, Table, checked_probabilities
+from bellweight.policies import Policy, TablePolicy, checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.report.document import plain
 from bellweight.reproduce import table1_view, verdicts
@@ -105,11 +105,11 @@ class Table1(Reproduction):
             ],
         }
 
-    def tables(self) -> tuple[ReportTable, ...]:
+    def tables(self) -> tuple[Table, ...]:
         """Return one table for each initial distribution."""
         return tuple(table1_view.table(part) for part in self.parts)
 
-    def rows(self) -> ReportTable:
+    def rows(self) -> Table:
         """Return all numbers as one long table."""
         return table1_view.long_table(self.parts)
 
@@ -219,6 +219,6 @@ def _simulated(
     return known[key]
 
 
-def _constant_policy(model: TabularModel, rate: float) -> Table:
+def _constant_policy(model: TabularModel, rate: float) -> TablePolicy:
     assert model.action_labels is not None
-    return Table(np.full(model.n_states, model.action_labels.index(f"rate {rate:g}")))
+    return TablePolicy(np.full(model.n_states, model.action_labels.index(f"rate {rate:g}")))

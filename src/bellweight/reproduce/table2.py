@@ -35,7 +35,7 @@ from bellweight.reproduce.table2_runs import (
 from bellweight.reproduce.table2_summary import Summary, summaries
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.weights.loop import Iteration
+from bellweight.weights.loop import HistoryEntry
 
 EPISODES = Table2Settings().episodes
 RESUMES = True
@@ -170,7 +170,7 @@ def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) ->
     assert table.choice is not None
     tell(str(task), share)
 
-    def watch(record: Iteration) -> None:
+    def watch(record: HistoryEntry) -> None:
         tell(f"{task}: iteration {record.iteration + 1}", share)
 
     return shop.run(task, table.choice, watch)

@@ -22,9 +22,9 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BellweightWarning
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import evaluate, rollout_of
-from bellweight.policies.policy import Greedy, Rule, Uniform
+from bellweight.policies import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
-from bellweight.program.rows import SampledRows
+from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings, finished
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.simulation.episodes import (
@@ -34,7 +34,7 @@ from bellweight.simulation.episodes import (
 )
 from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Result, solve
-from bellweight.weights.loop import Iteration, Method, Stop
+from bellweight.weights.loop import HistoryEntry, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
 METHODS = tuple(TABLE2)
@@ -44,7 +44,7 @@ OTHER_TIE = "Last buffer, 3 before 8"
 BASELINES = (LAST_BUFFER, OTHER_TIE, "Longest queue", "Max-pressure", BEST_STATIC)
 BASIS = Polynomial(2)
 
-Watch = Callable[[Iteration], None]
+Watch = Callable[[HistoryEntry], None]
 
 OTHER_TIE_ORDER = (3, 8, 1, 2, 6, 7, 5, 4)
 _NEVER = 1e-300  # a tolerance that only moments that stand still to the last bit meet

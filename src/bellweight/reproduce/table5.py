@@ -24,10 +24,9 @@ from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.display import Table
 from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare, evaluate
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.problems import scheduling
-from bellweight.program import conditioning
-from bellweight.program.rows import AllRows
+from bellweight.program import AllRows, conditioning
 from bellweight.report.document import plain
 from bellweight.reproduce import table5_view, verdicts
 from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
