@@ -102,12 +102,14 @@ class Polynomial(Basis):
 
     def parts(self, dimension: int) -> list[Part]:
         words = self.words(dimension)
-        order = sorted(range(1, len(words)), key=lambda k: (tuple(sorted(set(words[k]))), k))
+        # A coordinate is affine, so it stands apart from its powers.
+        kind = {k: (tuple(sorted(set(word))), len(word) > 1) for k, word in enumerate(words)}
+        order = sorted(range(1, len(words)), key=lambda k: (kind[k], k))
         parts = [constant_part(0)]
-        for scope, group in groupby(order, key=lambda k: tuple(sorted(set(words[k])))):
+        for (scope, bent), group in groupby(order, key=lambda k: kind[k]):
             columns = tuple(group)
             powers = np.array([[words[k].count(i) for i in scope] for k in columns])
-            tail = 0 if int(powers.sum()) == 1 else None
+            tail = None if bent else 0
             parts.append(Part(columns, scope, _powers(powers), (tail,) * len(scope)))
         return parts
 

@@ -18,11 +18,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
 from bellweight.models.initial import Geometric, PointMass, clipped_law
+
+MOST_ENTRIES = 1 << 24
+"""The most entries of a table: 128 MB, and a few times that while it is made."""
 
 Features = Callable[[FloatArray], FloatArray]
 """Functions of a few coordinates: points (n, m) to values (n, c)."""
@@ -123,7 +128,19 @@ def grid(scope: Sequence[int], sizes: Sequence[int]) -> IntArray:
     shape = tuple(sizes[v] for v in scope)
     if not shape:
         return np.zeros((1, 0), dtype=np.int64)
+    check_entries(scope, prod(shape), [f"x{v + 1}" for v in range(len(sizes))])
     return np.indices(shape).reshape(len(shape), -1).T.astype(np.int64)
+
+
+def check_entries(scope: Sequence[int], entries: int, names: Sequence[str]) -> None:
+    """Refuse a table that does not fit into memory, and name its variables."""
+    if entries > MOST_ENTRIES:
+        group = ", ".join(names[v] for v in scope)
+        raise ModelError(
+            f"the search for violated rows needs a table of {entries:.2g} entries over {group}, "
+            f"expected at most {MOST_ENTRIES:.2g}: use functions of fewer coordinates, kinks at "
+            "smaller values, or upper bounds on these coordinates"
+        )
 
 
 def tabulated(scope: Sequence[int], sizes: Sequence[int], values: FloatArray) -> Table:

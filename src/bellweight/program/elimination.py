@@ -19,11 +19,7 @@ from math import prod
 import numpy as np
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import ModelError
 from bellweight.models.local import Table
-
-MOST_ENTRIES = 1 << 24
-"""The most entries of a table: 128 MB, and twice that while it is made."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +63,6 @@ def least_fill(scopes: Sequence[tuple[int, ...]], sizes: Sequence[int], keep: se
 def _fill(near: dict[int, set[int]], v: int) -> int:
     """Return how many pairs of a variable's neighbours are not neighbours yet."""
     return sum(b not in near[a] for a, b in combinations(near[v], 2))
-
-
-def check_width(order: Order, names: Sequence[str]) -> None:
-    """Refuse an order whose largest table does not fit, and name its variables."""
-    if order.entries > MOST_ENTRIES:
-        group = ", ".join(names[v] for v in order.largest)
-        raise ModelError(
-            f"the search for violated rows needs a table of {order.entries:.2g} entries over "
-            f"{group}, expected at most {MOST_ENTRIES:.2g}: use functions of fewer coordinates, "
-            "kinks at smaller values, or upper bounds on these coordinates"
-        )
 
 
 @dataclass(frozen=True, eq=False)

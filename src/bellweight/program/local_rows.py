@@ -44,12 +44,11 @@ import numpy as np
 from bellweight.basis import Basis, Part
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
-from bellweight.models.local import Drift, LocalStructure, Table, grid, tabulated
+from bellweight.models.local import Drift, LocalStructure, Table, check_entries, grid, tabulated
 from bellweight.program import conditioning
 from bellweight.program.elimination import (
     Largest,
     Order,
-    check_width,
     eliminated,
     least_fill,
 )
@@ -373,7 +372,7 @@ class EliminatedRows(RowSource):
 
     def _check_order(self) -> None:
         for order in [*self.orders, *self.slope_orders.values()]:
-            check_width(order, self.variables)
+            check_entries(order.largest, order.entries, self.variables)
 
     def _violated(self, found: Largest, least: float) -> IntArray:
         cells = np.flatnonzero(found.values.ravel() > least)
