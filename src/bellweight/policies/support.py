@@ -14,7 +14,7 @@ from bellweight.models import EventModel, TabularModel
 from bellweight.policies.compiled import dual_table
 
 
-@files.storable
+@files.storable("Support")
 @dataclass(frozen=True, eq=False)
 class Support:
     """Where a dual has mass: states, action indices (n,) and positive values (n,).
