@@ -23,7 +23,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("ClippedProducts")
 @dataclass(frozen=True)
 class ClippedProducts(Basis):
     """All products of min(x_i, level) over the coordinates of each group, without the constant.
@@ -55,7 +55,7 @@ class ClippedProducts(Basis):
             return np.zeros((len(points), 0))
         return np.hstack([part.features(points[:, list(part.scope)]) for part in parts])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         self._check(dimension)
         variables = variable_names(dimension)
         return tuple(

@@ -83,7 +83,7 @@ class Separable(_PerCoordinate):
     def parts(self, dimension: int) -> list[Part]:
         parts, first = [constant_part(0)], 1
         for i, basis in enumerate(self._each(dimension)):
-            kept = _not_constant(basis.names(1))
+            kept = _not_constant(basis.function_names(1))
             places = {column: first + j for j, column in enumerate(kept)}
             parts += [part.placed((i,)) for part in moved(basis.parts(1), places)]
             first += len(kept)
@@ -191,7 +191,7 @@ def _factors(basis: Basis, coordinate: int) -> list[_Factor | None]:
     found: dict[int, _Factor | None] = {}
     for part in basis.parts(1):
         for j, column in enumerate(part.columns):
-            if not part.scope or basis.names(1)[column] == "1":
+            if not part.scope or basis.function_names(1)[column] == "1":
                 found[column] = None
                 continue
             own, tail = part.picked([j], [column]).features, part.tails[0]

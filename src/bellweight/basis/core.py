@@ -46,7 +46,7 @@ class Basis(ABC):
 
         Without a better answer all functions look at all coordinates.
         """
-        columns = tuple(range(len(self.names(dimension))))
+        columns = tuple(range(len(self.function_names(dimension))))
         scope = tuple(range(dimension))
         return [Part(columns, scope, lambda points: dense(self(points)), (None,) * dimension)]
 

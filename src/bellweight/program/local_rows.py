@@ -130,7 +130,7 @@ class EliminatedRows(RowSource):
         self.discount = structure.discount
         dimension = structure.dimension
         self.parts = basis.parts(dimension)
-        self.names = basis.names(dimension)
+        self.names = basis.function_names(dimension)
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.sizes = self._grid_sizes()
         self._constant = self._constant_column()
