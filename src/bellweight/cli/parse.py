@@ -217,7 +217,7 @@ def source_file(source: str) -> Path | None:
 def shipped() -> dict[str, Callable[..., Model]]:
     """Return the problems that the command line solves: those that are models of some kind."""
     from bellweight import problems
-    from bellweight.models import KINDS
+    from bellweight.backends import KINDS
 
     named = {name: getattr(problems, name) for name in problems.__all__}
     returned = {
@@ -340,8 +340,8 @@ def _text(value: Any) -> str:
 
 
 def _from_file(source: str) -> Model:
+    from bellweight.backends import KINDS
     from bellweight.common import files
-    from bellweight.models import KINDS
 
     found: Model = files.load(source, *(kind for kind in KINDS if issubclass(kind, files.Saved)))
     return found

@@ -14,11 +14,8 @@ from bellweight.models.scopes import Scopes
 from bellweight.models.tabular import TabularModel
 
 Model = TabularModel | EventModel | LinearModel
-KINDS = (TabularModel, EventModel, LinearModel)
-"""The kinds of model: each has a backend."""
 
 __all__ = [
-    "KINDS",
     "EventModel",
     "Geometric",
     "Independent",
