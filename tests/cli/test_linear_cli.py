@@ -213,8 +213,11 @@ def test_a_run_resumes_to_the_same_answer(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--states", "9"], "--states goes with an event model: the rows of this one, a linear"),
-        (["--states-from", "random"], "--states-from goes with an event model"),
+        (
+            ["--states", "9"],
+            "--states does not go with a linear model: its rows are found by pricing",
+        ),
+        (["--states-from", "random"], "--states-from does not go with a linear model"),
         (["--basis", "poly:2"], "--basis is 'poly:2', expected affine for a linear model"),
         (["--basis", "indicator"], "expected affine for a linear model"),
         (["--method", "fixed", "--weights", "uniform"], "expected initial for a linear model"),
@@ -251,7 +254,7 @@ def test_bad_input_is_one_line(
 def test_tabular_models_still_refuse_episodes(capsys: pytest.CaptureFixture[str]) -> None:
     code, line = failure(["solve", "single_queue", "--episodes", "9"], capsys)
     assert code == exits.WRONG_USAGE
-    assert "--episodes goes with an event model or a linear one" in line
+    assert "--episodes does not go with a tabular model: its states are all known" in line
 
 
 def test_the_parameters_of_the_clinic_can_be_typed(clinic: bw.LinearModel) -> None:
