@@ -30,7 +30,7 @@ from bellweight.common.status import (
 )
 from bellweight.models.compile import announcing
 from bellweight.policies.policy import Model
-from bellweight.program import AllRows, AlpSolution, PricedRows, Repaired, SampledRows, cost_unit
+from bellweight.program import AllRows, PricedRows, Repaired, SampledRows, cost_unit
 from bellweight.results import judgement
 from bellweight.results.result import Phase, Result
 from bellweight.simulation.occupancy import Simulation
@@ -405,7 +405,7 @@ def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
     assert setup.listed_rows is not None
     scale = max(abs(bound.value), cost_unit(setup.listed_rows.pair_cost))
-    return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
+    return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ from scipy.optimize import nnls
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import SolverError, Status
-from bellweight.program.solution import AlpSolution
+from bellweight.program.solution import OptimalFace
 
 _SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
 _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
@@ -46,26 +46,26 @@ class MinimumNormDual:
     residual: float
 
 
-def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
+def minimum_norm_dual(face: OptimalFace) -> MinimumNormDual:
     """Return the optimal dual of smallest Euclidean norm."""
-    rounding = tolerances.ROUNDING * float(np.abs(solution.inner_moments).max())
-    if float(solution.dual.sum()) <= rounding:
+    rounding = tolerances.ROUNDING * float(np.abs(face.inner_moments).max())
+    if float(face.dual.sum()) <= rounding:
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
-        values = np.zeros(len(solution.dual))
+        values = np.zeros(len(face.dual))
     else:
-        values = solution.dual if solution.unique else _quadratic(solution)
+        values = face.dual if face.unique else _quadratic(face)
     used = values > 0.0
-    return MinimumNormDual(solution.tight[used], values[used], _residual(solution, values))
+    return MinimumNormDual(face.tight[used], values[used], _residual(face, values))
 
 
-def _quadratic(solution: AlpSolution) -> FloatArray:
-    rows = sparse.csr_array(solution.tight_rows)
-    bounds = sparse.csr_array(solution.bound_rows)
-    scale = float(solution.dual.sum())
-    moments = solution.inner_moments / scale
+def _quadratic(face: OptimalFace) -> FloatArray:
+    rows = sparse.csr_array(face.tight_rows)
+    bounds = sparse.csr_array(face.bound_rows)
+    scale = float(face.dual.sum())
+    moments = face.inner_moments / scale
     if rows.shape[1] > _MAX_POLISHED:
         return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale
-    dense = _independent(rows.toarray(), bounds.toarray(), moments, solution.dual / scale)
+    dense = _independent(rows.toarray(), bounds.toarray(), moments, face.dual / scale)
     guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
     polished = _polish(*dense, guess)
     return (np.maximum(guess[: rows.shape[0]], 0.0) if polished is None else polished) * scale
@@ -170,29 +170,29 @@ def _conditions(
     return level, push
 
 
-def _residual(solution: AlpSolution, values: FloatArray) -> float:
+def _residual(face: OptimalFace, values: FloatArray) -> float:
     """Return the largest relative error of the equations and of the dual objective.
 
     Active bounds may take up, with non-negative multipliers, what the rows leave.
     """
-    error = solution.tight_rows.T @ values - solution.inner_moments
-    terms = solution.tight_cost * values
-    if solution.bound_rows.shape[0]:
-        push, _ = nnls(solution.bound_rows.T, -error)
-        error = error + solution.bound_rows.T @ push
-        terms = np.append(terms, solution.bound_cost * push)
-    size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
+    error = face.tight_rows.T @ values - face.inner_moments
+    terms = face.tight_cost * values
+    if face.bound_rows.shape[0]:
+        push, _ = nnls(face.bound_rows.T, -error)
+        error = error + face.bound_rows.T @ push
+        terms = np.append(terms, face.bound_cost * push)
+    size = abs(face.tight_rows).T @ values + np.abs(face.inner_moments)
     # An equation whose terms are nearly zero still carries the rounding error of the others and
     # that of its right-hand side.
     share = tolerances.ROUNDING / tolerances.OPTIMALITY
-    size = size + share * (float(size.max()) + solution.moment_terms)
-    gap = abs(float(terms.sum()) - solution.objective)
-    scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
+    size = size + share * (float(size.max()) + face.moment_terms)
+    gap = abs(float(terms.sum()) - face.objective)
+    scale = max(abs(face.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
     # So does an objective near zero: that of values made of typical costs.
-    scale += share * solution.cost_unit * float(values.sum())
+    scale += share * face.cost_unit * float(values.sum())
     off = float(np.max(np.abs(error) / size))
-    if off > tolerances.DUAL and not sparse.issparse(solution.tight_rows):
+    if off > tolerances.DUAL and not sparse.issparse(face.tight_rows):
         # An equation may be made of terms far below the largest: what counts is the dual itself.
-        mended = np.linalg.lstsq(solution.tight_rows.T, error, rcond=None)[0]
+        mended = np.linalg.lstsq(face.tight_rows.T, error, rcond=None)[0]
         off = min(off, float(np.abs(mended).max()) / max(float(values.max()), 1e-300))
     return max(off, gap / scale)
