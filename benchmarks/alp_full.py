@@ -51,7 +51,7 @@ def run() -> list[Line]:
     weights = model.initial
 
     def ours() -> Solution:
-        rows = bw.AllRows().on(model, bw.Polynomial(3))
+        rows = bw.program.AllRows().on(model, bw.Polynomial(3))
         return solve_alp(rows, rows.moments(weights), weights)
 
     program = conditioned(model, weights)
@@ -91,7 +91,7 @@ def run() -> list[Line]:
 
 def conditioned(model: bw.TabularModel, weights: np.ndarray) -> Conditioned:
     """Build the full matrix in our coordinates."""
-    rows = bw.AllRows().on(model, bw.Polynomial(3))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(3))
     coordinates = AlpProgram(rows, weights).coordinates
     raw, cost = rows.rows(np.arange(model.n_pairs))
     inner = coordinates.rows(raw)

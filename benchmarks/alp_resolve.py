@@ -102,7 +102,7 @@ def summary(large: list[Mixture]) -> str:
 
 def mixed(initial: str, model: bw.TabularModel) -> list[Mixture]:
     """Mix each of the other distributions into the initial one."""
-    rows = bw.AllRows().on(model, bw.Polynomial(3))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(3))
     before = model.initial
     found = []
     for name, other in others(model).items():

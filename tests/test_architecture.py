@@ -22,9 +22,11 @@ SOURCE = Path(bw.__file__).parent
 # A room imports only rooms above it. What would point the other way is passed in.
 ROOMS = [
     "common",
+    "errors",
     "display",
     "models",
     "basis",
+    "bases",
     "program",
     "policies",
     "simulation",
@@ -80,9 +82,39 @@ def test_every_file_is_in_a_room() -> None:
     assert rooms == set(ROOMS)
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room != "solve"])
+@pytest.mark.parametrize("room", ROOMS)
 def test_a_room_says_what_it_is_for(room: str) -> None:
-    assert ast.get_docstring(parsed(SOURCE / room / "__init__.py"))
+    folder = SOURCE / room
+    if not folder.is_dir():
+        assert ast.get_docstring(parsed(SOURCE / f"{room}.py"))
+        return
+    said = ast.get_docstring(parsed(folder / "__init__.py"))
+    assert said is not None
+    assert len(said.splitlines()) >= 3, "what the room does, and what may live there"
+
+
+def test_the_face_is_small_and_shows_no_stray_modules() -> None:
+    assert len(bw.__all__) <= 60
+    assert dir(bw) == sorted([*bw.__all__, "__version__"])
+    modules = {name for name in bw.__all__ if inspect.ismodule(getattr(bw, name))}
+    assert modules <= set(ROOMS)
+
+
+@pytest.mark.parametrize("name", [name for name in ROOMS if name in bw.__all__])
+def test_a_public_room_names_what_is_public_in_it(name: str) -> None:
+    room = getattr(bw, name)
+    if inspect.ismodule(room):
+        assert room.__name__ == f"bellweight.{name}"
+        assert all(hasattr(room, each) for each in room.__all__)
+
+
+def test_what_is_at_the_top_is_in_its_room_too() -> None:
+    rooms = [thing for name in bw.__all__ if inspect.ismodule(thing := getattr(bw, name))]
+    for name in bw.__all__:
+        thing = getattr(bw, name)
+        if name not in {"solve", "report", "sample_states", "Simulation", "Status"}:
+            homes = [r for r in rooms if getattr(r, name, None) is thing]
+            assert homes or inspect.ismodule(thing), name
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -195,8 +227,11 @@ def test_randomness_is_never_global() -> None:
 
 
 def test_texts_are_utf_8_whatever_the_locale() -> None:
-    """Also in the tests, the examples and the benchmarks; bytes have no encoding."""
-    folders = [SOURCE, *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks"))]
+    """Also in tests, examples, benchmarks and studies; bytes have no encoding."""
+    folders = [
+        SOURCE,
+        *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks", "studies")),
+    ]
     found = []
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(parsed(path)):

@@ -16,7 +16,7 @@ def clinic() -> bw.TabularModel:
 
 
 def rows_of(clinic: bw.TabularModel) -> TabularRows:
-    return bw.AllRows().on(clinic, bw.Polynomial(4))
+    return bw.program.AllRows().on(clinic, bw.Polynomial(4))
 
 
 @pytest.fixture

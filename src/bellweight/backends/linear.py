@@ -24,9 +24,9 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
+from bellweight.policies import Greedy, Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
-from bellweight.policies.policy import Greedy, Policy, Support, Uniform
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import LinearRows, PricedRows
 from bellweight.simulation.episodes import Task, run_blocks
@@ -207,8 +207,8 @@ class LinearBackend(Backend):
     def remedy(self) -> str:
         return (
             "try other weights (another method, or another target of DIA), bounds on the "
-            "coefficients such as Affine(lower=0.0), or Auto(); bellweight.compare_ties(model, "
-            "result.policy) tells whether ties decide it"
+            "coefficients such as Affine(lower=0.0), or Auto(); "
+            "bellweight.evaluation.compare_ties(model, result.policy) tells whether ties decide it"
         )
 
     def visited(

@@ -18,15 +18,8 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.exact.occupancy import exact_occupancy, policy_chain
 from bellweight.models import TabularModel
+from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, checked_probabilities
 from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
-from bellweight.policies.policy import (
-    DualSoftmax,
-    Greedy,
-    Policy,
-    Support,
-    Uniform,
-    checked_probabilities,
-)
 from bellweight.policies.states import one_index, several_indices
 from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
 from bellweight.simulation.episodes import TabularRollout, episode_costs
@@ -244,7 +237,7 @@ class TabularActor(Actor):
                 raise needs_generator(self.policy, f" in {model.state_name(index)}")
             sums = np.cumsum(chances)
             best = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-        return int(model.actions(index)[best])
+        return int(model.admissible_actions(index)[best])
 
     def several(self, states: Any, rng: np.random.Generator | None) -> IntArray:
         return np.array([self.one(state, rng) for state in several_indices(states)], dtype=np.int64)

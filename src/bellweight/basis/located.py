@@ -1,7 +1,7 @@
 """Single functions with a place of their own, and bases made of them.
 
     Hinge(coordinates, kink)   max(x_i + x_j + ... - kink, 0): bends where a sum passes the kink
-    Spot(state)                1 in one state and 0 elsewhere
+    StateIndicator(state)      1 in one state and 0 elsewhere
 
 They are what a basis can be enriched with, one by one; `Located` makes a basis of a list of them.
 """
@@ -21,7 +21,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("Hinge")
 @dataclass(frozen=True)
 class Hinge:
     """The function max(sum of x_i over `coordinates` - kink, 0), coordinates counted from 0."""
@@ -58,9 +58,9 @@ class Hinge:
             )
 
 
-@files.storable
+@files.storable("StateIndicator")
 @dataclass(frozen=True)
-class Spot:
+class StateIndicator:
     """The function that is 1 in the state with this vector and 0 elsewhere."""
 
     state: tuple[float, ...]
@@ -81,23 +81,29 @@ class Spot:
     def check(self, dimension: int) -> None:
         """Complain about a state of another dimension."""
         if len(self.state) != dimension:
-            raise BasisError(f"a Spot has state {self.state}, expected {dimension} coordinates")
+            raise BasisError(
+                f"a StateIndicator has state {self.state}, expected {dimension} coordinates"
+            )
 
 
-Function = Hinge | Spot
+Function = Hinge | StateIndicator
 
 
-@files.storable
+@files.storable("Located")
 @dataclass(frozen=True)
 class Located(Basis):
-    """A list of hinges and spots, without the constant: to be stacked on another basis."""
+    """Hinges and indicators of states, without the constant: to be stacked on another basis."""
 
     functions: Any
 
     def __post_init__(self) -> None:
         given = self.functions
-        if not isinstance(given, Sequence) or not all(isinstance(f, Hinge | Spot) for f in given):
-            raise BasisError(f"functions is {given!r}, expected a list of Hinge(...) and Spot(...)")
+        if not isinstance(given, Sequence) or not all(
+            isinstance(f, Hinge | StateIndicator) for f in given
+        ):
+            raise BasisError(
+                f"functions is {given!r}, expected a list of Hinge(...) and StateIndicator(...)"
+            )
         object.__setattr__(self, "functions", tuple(given))
 
     def on(self, states: FloatArray) -> Located:
@@ -112,7 +118,7 @@ class Located(Basis):
             features[:, k] = function(points)
         return features
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         return tuple(function.name(dimension) for function in self.functions)
 
 

@@ -1,11 +1,17 @@
-"""What a Markov decision process is: the model classes."""
+"""What a Markov decision process is: one class for each kind of model, and laws of its noise.
+
+Models hold data and check it at the door; what is computed from them is in other rooms. The
+compilation of event models is here too.
+"""
 
 from bellweight.models.builder import LinearBuilder
 from bellweight.models.events import EventModel
 from bellweight.models.initial import Geometric, PointMass
-from bellweight.models.laws import Independent, Law, Sampled, certain, poisson, uniform
+from bellweight.models.laws import Independent, Law, Sampled
 from bellweight.models.linear import Kernels, LinearModel
 from bellweight.models.tabular import TabularModel
+
+Model = TabularModel | EventModel | LinearModel
 
 __all__ = [
     "EventModel",
@@ -15,10 +21,8 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "Model",
     "PointMass",
     "Sampled",
     "TabularModel",
-    "certain",
-    "poisson",
-    "uniform",
 ]

@@ -48,8 +48,8 @@ class MinimumNormDual:
 
 def minimum_norm_dual(face: OptimalFace) -> MinimumNormDual:
     """Return the optimal dual of smallest Euclidean norm."""
-    rounding = tolerances.ROUNDING * float(np.abs(face.inner_moments).max())
-    if float(face.dual.sum()) <= rounding:
+    carried = abs(face.tight_rows).T @ face.dual
+    if carried.max() <= tolerances.ROUNDING * np.abs(face.inner_moments).max():
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
         values = np.zeros(len(face.dual))
     else:

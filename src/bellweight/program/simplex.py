@@ -296,8 +296,8 @@ class Tableau:
         if self.is_short:
             cost = self._missing_cost()
             excess = product(self.shares, doubled(cost)).high
-            # What is rounding beside a row's other shares does not bring the missing down.
-            terms = np.abs(self.shares.high) @ np.maximum(np.abs(cost), _ROUNDING / _VIOLATED)
+            # What is rounding beside the terms of those shares does not bring the missing down.
+            terms = np.abs(self.rows.high) @ (np.abs(self.inverse.high) @ np.abs(cost))
         else:
             excess = -self.reduced.high
             terms = np.abs(self.cost) + np.abs(self.shares.high) @ np.abs(self.cost[self.basis])

@@ -2,3 +2,11 @@
 
 What the costs mean is the business of `evaluation`.
 """
+
+from bellweight.simulation.episodes import sample_states
+from bellweight.simulation.occupancy import Simulation
+
+__all__ = [
+    "Simulation",
+    "sample_states",
+]

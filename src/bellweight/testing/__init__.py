@@ -22,9 +22,9 @@ from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, Matrix, first_index
 from bellweight.common.status import BasisError, PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.models.kinds import entry_for
-from bellweight.policies.policy import Model, Policy
+from bellweight.policies import Policy
 from bellweight.program import conditioning
 from bellweight.testing.event import check_event_policy, check_events, visited_states
 from bellweight.testing.linear import LinearSample, check_linear, check_linear_policy
@@ -92,7 +92,9 @@ def check_basis(basis: Basis, model: Model) -> Report:
 def check_policy(policy: Policy, model: Model) -> Report:
     """Check that a policy acts on a model: a distribution in every state, admissible actions."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+        )
     check_model(model)
     return entry_for(model, _KINDS).policy(
         policy, model, f"{type(policy).__name__} on {model.name}"
