@@ -334,6 +334,11 @@ class AlpProgram:
         return max(found.violation, largest), max(0.0, -float(relative.min()))
 
     @property
+    def columns(self) -> IntArray:
+        """The basis functions that take part: none that depends on earlier ones."""
+        return self._columns
+
+    @property
     def keys(self) -> IntArray:
         """Keys of the Bellman rows in the master program; the bound rows stand before them."""
         return self._keys
@@ -517,6 +522,7 @@ class _Attempt:
             moment_terms=program.coordinates.moment_terms(self.moments),
             dual=dual,
             unique=bool(free),
+            columns=program.columns,
             audit=program.audit(
                 doubled(self.moments), coef, tight, dual, at_bound, found, self._noise(tight, dual)
             ),
@@ -648,6 +654,7 @@ def _of_vertex(
         moment_terms=np.abs(vertex.inner),
         dual=dual,
         unique=bool(free),
+        columns=vertex.columns,
         audit=program.audit(exact, coef, tight, dual, at_bound, found, np.zeros(rows.n_basis)),
         passes=vertex.passes,
         rounds=vertex.steps,
