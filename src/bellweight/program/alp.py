@@ -49,6 +49,7 @@ _REFINED_POOL = 4_000  # rows that it starts with at the most
 _COEFFICIENT = 1e-15  # relative error of a coefficient, a few times that of rounding it
 SPOILT = 0.01  # share of the objective that rounding of the coefficients may take
 _CORRECTIONS = 3  # of a basis's equations: each gains some ten digits
+_MOVED = 1e-10  # share of the largest multiplier by which rounding of the moments may move one
 _MATTERS = 2e-15  # share of a dropped function's moment by which it misses its equation
 
 
@@ -114,7 +115,7 @@ class AlpProgram:
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._start(self._keys, self.frame.factor(reference))
         for _ in range(_FEW_REBUILDS if self._can_refine else _MAX_REBUILDS):
-            attempt = _Attempt(self, moments)
+            attempt = _Attempt(self, moments, reference)
             try:
                 candidate = attempt.run()
             except _UnfitError:
@@ -363,9 +364,12 @@ class _UnfitError(Exception):
 class _Attempt:
     """One run of the cutting-plane loop in fixed coordinates."""
 
-    def __init__(self, program: AlpProgram, moments: FloatArray) -> None:
+    def __init__(
+        self, program: AlpProgram, moments: FloatArray, reference: FloatArray | None
+    ) -> None:
         self.program = program
         self.moments = moments
+        self.reference = reference
         self.inner_moments = program.coordinates.moments(moments)
         self.passes = 0
         self.rounds = 0
@@ -500,6 +504,7 @@ class _Attempt:
         basic_keys = program.keys[basic[~in_bounds] - n_bounds]
         tight, tight_rows = self._tight(inner, found.near, basic_keys)
         coef = self._corrected(program.coordinates.coef(inner), basic)
+        multipliers = self._corrected_dual(multipliers, basic)
         self._basis = (program.rows.rows(basic_keys)[0], coef.high)
         program.remember(basic_keys)
         bound_slack = _relative_slack(program.bound_rows, program.bound_cost, inner)
@@ -551,6 +556,26 @@ class _Attempt:
             step = np.linalg.lstsq(inner / size[:, None], error / size, rcond=1e-15)[0]
             found = add(found, doubled(program.coordinates.coef(step)))
         return found
+
+    def _corrected_dual(self, multipliers: FloatArray, basic: IntArray) -> FloatArray:
+        """Return the multipliers of a basis, with twice the digits where rounding moves them."""
+        coordinates = self.program.coordinates
+        if coordinates.transform is None or len(basic) == 0:
+            return multipliers
+        inner = self._master_rows(basic)[0]
+        size = np.abs(inner).max(axis=1)
+        equations = (inner / size[:, None]).T
+        rounding = np.finfo(float).eps * coordinates.moment_terms(self.moments)
+        moved = np.abs(np.linalg.pinv(equations)) @ rounding / size
+        if (moved <= _MOVED * np.abs(multipliers).max()).all():
+            return multipliers
+        exact = exactly(self.program.rows, self.moments, self.reference)
+        rows, found = self.program.exact_rows(basic).transposed, doubled(multipliers)
+        for _ in range(_CORRECTIONS):
+            error = coordinates.moments(subtract(exact, product(rows, found)).high)
+            step = np.linalg.lstsq(equations, error, rcond=1e-15)[0] / size
+            found = add(found, doubled(step))
+        return found.high
 
     def _violated(
         self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
