@@ -28,8 +28,8 @@ from bellweight.common.status import (
     BellweightWarning,
     Status,
 )
+from bellweight.models import Model
 from bellweight.models.compile import announcing
-from bellweight.policies.policy import Model
 from bellweight.program import AllRows, AlpSolution, PricedRows, Repaired, SampledRows, cost_unit
 from bellweight.results import judgement
 from bellweight.results.result import CyclePhase, Result

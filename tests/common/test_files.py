@@ -175,6 +175,26 @@ def test_a_loaded_policy_acts_without_its_model(
     assert [policy.action(x) for x in range(31)] == result.policy.table.tolist()
 
 
+def test_a_file_with_a_field_that_is_gone_still_loads(
+    small_queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    """Greedy policies once had a field `trust_dual`."""
+    path = tmp_path / "result.npz"
+    saved = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed(), judge=False)
+    saved.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = str(arrays.pop("bellweight"))
+    older = header.replace('"preference"', '"trust_dual": false, "preference"')
+    assert older != header
+    np.savez(path, bellweight=np.array(older), **arrays)
+    loaded = bw.Result.load(path, model=small_queue)
+    np.testing.assert_array_equal(loaded.policy.table, saved.policy.table)
+    np.savez(path, bellweight=np.array(older.replace("trust_dual", "trust")), **arrays)
+    with pytest.raises(bw.errors.FileError, match="damaged"):
+        bw.Result.load(path, model=small_queue)
+
+
 def test_a_result_knows_its_model(small_queue: bw.TabularModel, tmp_path: Path) -> None:
     bw.solve(small_queue, bw.Polynomial(3), bw.DIA()).save(tmp_path / "result.npz")
     same = bw.problems.single_queue(capacity=30, discount=0.95)

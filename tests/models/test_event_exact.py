@@ -220,7 +220,7 @@ def test_sampled_occupancy_states_follow_the_occupancy() -> None:
     weights = exact_occupancy(tabular(), policy).weights
     assert weights is not None
     n = 60_000
-    rollout = EventRollout.of(em.network(), policy.program(em.network()))
+    rollout = EventRollout.of(em.network(), policy.compiled(em.network()))
     drawn = np.concatenate(run_blocks(Task(rollout.state_block, 0, stream_keys(11)), 0, n, 2))
     seen = np.bincount(np.ravel_multi_index(tuple(drawn.T), (5,) * 4), minlength=625)
     common = n * weights >= 10.0
@@ -246,7 +246,7 @@ def test_sampled_occupancy_states_take_the_right_number_of_steps() -> None:
         discount=0.6, compiled=False,
     )  # fmt: skip
     n = 3_000
-    rollout = EventRollout.of(model, bw.Uniform().program(model))
+    rollout = EventRollout.of(model, bw.Uniform().compiled(model))
     steps = rollout.state_block(0, n, 0, stream_keys(5)).ravel()
     seen = np.bincount(np.minimum(steps, 8), minlength=9)
     expected = n * np.append(0.4 * 0.6 ** np.arange(8), 0.6**8)

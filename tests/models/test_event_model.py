@@ -106,7 +106,6 @@ def network_policies() -> dict[str, bw.policies.Policy]:
         "softmax of uniform": bw.policies.DualSoftmax(support, bw.Uniform(), 0.5, 0.3),
         "softmax of greedy": bw.policies.DualSoftmax(support, quadratic, 0.5, 0.3),
         "softmax lent": bw.policies.DualSoftmax(support, quadratic, 0.5, 0.3, extend=2.5),
-        "greedy that trusts its dual": replace(quadratic, trust_dual=True),
     }
 
 
@@ -233,11 +232,11 @@ def act_on_a_grid_of_draws(
     policy: bw.policies.Policy, model: bw.EventModel, state: Any
 ) -> em.FloatArray:
     """The share of each action over evenly spaced uniform numbers: its probability, exactly."""
-    program, n = policy.program(model), DRAWS
-    loops = program.source.load()
+    form, n = policy.compiled(model), DRAWS
+    loops = form.source.load()
     counts = np.zeros(model.n_actions)
     for k in range(n):
-        code, action = loops.act(state, (k + 0.5) / n, model.discount, program.arguments())
+        code, action = loops.act(state, (k + 0.5) / n, model.discount, form.arguments())
         assert code == 0
         counts[action] += 1.0 / n
     return counts

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellweight as bw
-from bellweight.policies.policy import greedy_actions
+from bellweight.policies import greedy_actions
 
 scales = st.floats(-3.0, 3.0).map(lambda power: 10.0**power)
 

@@ -334,7 +334,7 @@ def test_a_rule_in_the_method_is_not_stored(tmp_path: Path) -> None:
     loaded = bw.Result.load(path, model=slow)
     assert np.array_equal(loaded.coef, result.coef)
     with pytest.raises(bw.errors.PolicyError, match="was not stored: build Rule"):
-        loaded.method.policy.program(slow)
+        loaded.method.policy.compiled(slow)
 
 
 def test_settings_are_equal_only_if_they_are_the_same() -> None:

@@ -23,7 +23,7 @@ from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, Support, checked_probabilities
+from bellweight.policies import Policy, Support, checked_probabilities
 from bellweight.program import (
     AllRows,
     AlpProgram,

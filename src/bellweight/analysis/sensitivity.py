@@ -23,7 +23,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Column, Table, to_text
 from bellweight.evaluation.evaluate import Evaluation, evaluate
-from bellweight.policies.policy import Model, Policy, Uniform
+from bellweight.models import Model
+from bellweight.policies import Policy, Uniform
 from bellweight.simulation.occupancy import Simulation
 from bellweight.solve import Rows
 from bellweight.weights.loop import Method, Outcome, Stop, select_weights

@@ -19,7 +19,7 @@ from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.kinds import entry_for
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.simulation.occupancy import Occupancy, Simulation
 
 __all__ = [

@@ -12,7 +12,8 @@ import numpy as np
 from bellweight.backends.setup import Setup
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.policies.policy import Model, Policy
+from bellweight.models import Model
+from bellweight.policies import Policy
 from bellweight.program import RowSource
 from bellweight.simulation.episodes import Rollout
 from bellweight.simulation.occupancy import Occupancy, Simulation

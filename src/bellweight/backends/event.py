@@ -25,8 +25,8 @@ from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.models.compile import naming
+from bellweight.policies import Greedy, Policy, Support
 from bellweight.policies.actor import Actor, acts_on, needs_generator
-from bellweight.policies.policy import Greedy, Policy, Support
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import EventRows, ListedRows, SampledRows
 from bellweight.simulation.episodes import EventRollout, mean_and_half_width
@@ -123,15 +123,15 @@ class EventBackend(Backend):
         return EventRows(self._model, basis, states.astype(np.int64))
 
     def episodes(self, policy: Policy) -> EventRollout:
-        return EventRollout.of(self._model, policy.program(self._model))
+        return EventRollout.of(self._model, policy.compiled(self._model))
 
     def estimated_occupancy(
         self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
     ) -> Occupancy:
-        program = policy.program(self._model)
-        rollout = EventRollout.of(self._model, program, basis)
+        form = policy.compiled(self._model)
+        rollout = EventRollout.of(self._model, form, basis)
         return estimated_occupancy(
-            rollout, self._model.discount, simulation, knows_dual=program.knows_dual, seed=seed,
+            rollout, self._model.discount, simulation, knows_dual=form.knows_dual, seed=seed,
             jobs=jobs,
         )  # fmt: skip
 
@@ -195,18 +195,18 @@ class EventActor(Actor):
     def __init__(self, policy: Policy, model: EventModel) -> None:
         self.policy = policy
         self.model = model
-        self.program = policy.program(model)
+        self.compiled = policy.compiled(model)
 
     def one(self, state: Any, rng: np.random.Generator | None) -> int:
-        model, program = self.model, self.program
+        model, policy = self.model, self.compiled
         vector = model.check_states(one_state(state, model.dimension), "state")[0]
-        loops = program.source.load()
-        random = program.draws_in(vector) or (program.kind == loops.UNIFORM and model.n_actions > 1)
+        loops = policy.source.load()
+        random = policy.draws_in(vector) or (policy.kind == loops.UNIFORM and model.n_actions > 1)
         if random and rng is None:
             raise needs_generator(self.policy, f" in state {vector.tolist()}")
         u = rng.random() if rng is not None else 0.0
         with naming(vector):
-            code, action = loops.act(vector, u, model.discount, program.arguments())
+            code, action = loops.act(vector, u, model.discount, policy.arguments())
         if code:
             raise model.fault(code, vector, action)
         return int(action)

@@ -24,9 +24,9 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
+from bellweight.policies import Greedy, Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
-from bellweight.policies.policy import Greedy, Policy, Support, Uniform
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import LinearRows, PricedRows
 from bellweight.simulation.episodes import Task, run_blocks

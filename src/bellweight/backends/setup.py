@@ -18,7 +18,8 @@ from bellweight.basis import Basis
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
-from bellweight.policies.policy import Greedy, Model, Policy, Support
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
 from bellweight.program import (
     AlpProgram,
     AlpSolution,
@@ -45,7 +46,7 @@ class Solvable(Protocol):
         """Return the audited optimum for these moments (K,)."""
 
 
-@files.storable
+@files.storable("Outside")
 @dataclass(frozen=True)
 class Outside:
     """The share of visited states outside the box of a linear model's rows.

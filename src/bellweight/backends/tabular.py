@@ -18,15 +18,8 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.exact.occupancy import exact_occupancy, policy_chain
 from bellweight.models import TabularModel
+from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, checked_probabilities
 from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
-from bellweight.policies.policy import (
-    DualSoftmax,
-    Greedy,
-    Policy,
-    Support,
-    Uniform,
-    checked_probabilities,
-)
 from bellweight.policies.states import one_index, several_indices
 from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
 from bellweight.simulation.episodes import TabularRollout, episode_costs

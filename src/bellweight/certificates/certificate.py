@@ -45,8 +45,8 @@ from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policies.policy import Model, Policy, by_state, checked_probabilities
+from bellweight.models import EventModel, LinearModel, Model, TabularModel
+from bellweight.policies import Policy, by_state, checked_probabilities
 from bellweight.program import EventRows, LinearRows, PricedRows, Repaired, TabularRows, repaired
 from bellweight.simulation.episodes import one_sided
 from bellweight.solve import Result

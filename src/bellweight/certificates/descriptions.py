@@ -10,7 +10,7 @@ from scipy import sparse
 from bellweight.basis import Basis, Indicator
 from bellweight.common.status import BasisError
 from bellweight.models import TabularModel
-from bellweight.policies.policy import (
+from bellweight.policies import (
     DualSoftmax,
     Greedy,
     Policy,

@@ -19,7 +19,7 @@ from bellweight.common.status import BellweightError, FileError, ModelError
 if TYPE_CHECKING:
     from bellweight.basis import Basis
     from bellweight.models import EventModel, LinearModel, TabularModel
-    from bellweight.policies.policy import Policy
+    from bellweight.policies import Policy
     from bellweight.weights.loop import Method
     from bellweight.weights.steps import Steps
 
@@ -273,7 +273,7 @@ def _step_size(words: str) -> float | Steps:
 
 
 def _target(words: str, model: Model) -> Policy | Method:
-    from bellweight.policies.policy import Uniform
+    from bellweight.policies import Uniform
     from bellweight.weights.methods import Fixed
 
     if words == "random":

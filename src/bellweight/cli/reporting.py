@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bellweight.cli.parse import Model
     from bellweight.display.presentable import Presentable
     from bellweight.evaluation.evaluate import Comparison
-    from bellweight.policies.policy import Policy
+    from bellweight.policies import Policy
     from bellweight.results.result import Result
 
 
@@ -70,7 +70,7 @@ def compared(
 ) -> Comparison:
     """Compare policies on the same random numbers, by default on ones that no run has used."""
     from bellweight.evaluation.evaluate import compare
-    from bellweight.policies.policy import Uniform
+    from bellweight.policies import Uniform
 
     policies: dict[str, Policy] = {name: result.policy for name, result in results.items()}
     if random:

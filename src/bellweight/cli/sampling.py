@@ -114,7 +114,7 @@ def _refuse_states(words: SampleWords) -> None:
 
 def _states(words: SampleWords, model: Any, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return the states of the rows, and where they come from."""
-    from bellweight.policies.policy import Uniform
+    from bellweight.policies import Uniform
     from bellweight.simulation.episodes import sample_states
 
     source = words.states_from or StatesFrom.initial

@@ -12,7 +12,7 @@ from bellweight.common.status import ModelError, SolverError, Status
 from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, TablePolicy, tie_margin
+from bellweight.policies import Policy, TablePolicy, tie_margin
 
 _MAX_IMPROVEMENTS = 1_000
 

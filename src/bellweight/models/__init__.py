@@ -11,6 +11,8 @@ from bellweight.models.laws import Independent, Law, Sampled
 from bellweight.models.linear import Kernels, LinearModel
 from bellweight.models.tabular import TabularModel
 
+Model = TabularModel | EventModel | LinearModel
+
 __all__ = [
     "EventModel",
     "Geometric",
@@ -19,6 +21,7 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "Model",
     "PointMass",
     "Sampled",
     "TabularModel",

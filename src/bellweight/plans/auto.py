@@ -24,7 +24,7 @@ from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.evaluation.race import FIRST_LOOK, Race, RankedPolicy, race
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn, sampled_rows
-from bellweight.policies.policy import Greedy, Policy, Uniform
+from bellweight.policies import Greedy, Policy, Uniform
 from bellweight.program import SampledRows, cost_unit
 from bellweight.results.result import Result
 from bellweight.solve import run_part

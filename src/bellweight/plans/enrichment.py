@@ -24,7 +24,7 @@ from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
 from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import solve
 from bellweight.weights.loop import Method, Stop
@@ -158,7 +158,7 @@ class Enriched(Plan[EnrichedResult]):
         if self.method.mode == "certified":
             raise ArgumentError(
                 "the method's settings are certified for one basis, and here the basis grows: use "
-                "DIA.practical(...) with the same temperature and smoothing_mass"
+                "DIA(...) with the same temperature and smoothing_mass"
             )
         checks.count(self.functions, "functions")
         checks.count(self.per_round, "per_round")

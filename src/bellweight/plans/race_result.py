@@ -15,11 +15,12 @@ from bellweight.display.cost_charts import difference_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.evaluation.race import Race, RankedPolicy
-from bellweight.policies.policy import Model, Policy
+from bellweight.models import Model
+from bellweight.policies import Policy
 from bellweight.results.result import Result
 
 
-@files.storable
+@files.storable("League")
 @dataclass(frozen=True, eq=False)
 class RaceResult(Presentable, files.Saved, files.Checked):
     """The policy that won, its cost without selection bias, and how all candidates did.

@@ -23,7 +23,7 @@ SAME_MASS = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class CompiledPolicy:
     """A policy for compiled loops: plain data, plus the text of the model it belongs to."""
 
     source: Source
@@ -55,48 +55,40 @@ class Program:
         return self.kind, self.value, self.ties, self.dual, self.parameters
 
 
-def uniform_program(model: EventModel) -> Program:
+def compiled_uniform(model: EventModel) -> CompiledPolicy:
     """Every admissible action with the same probability."""
     empty = state_table(model, np.zeros((0, model.dimension), dtype=np.int64), np.zeros((0, 1)))
     kind, dual = model.kernels.UNIFORM, (*empty, np.zeros(3))
-    return Program(model.source, kind, _no_value(model), empty, dual, np.zeros(1))
+    return CompiledPolicy(model.source, kind, _no_value(model), empty, dual, np.zeros(1))
 
 
-def rule_program(model: EventModel, rule: Callable[..., int], parameters: FloatArray) -> Program:
+def compiled_rule(
+    model: EventModel, rule: Callable[..., int], parameters: FloatArray
+) -> CompiledPolicy:
     """A decision rule that the user wrote."""
     source = model.rule_source(rule)
-    base = uniform_program(model)
+    base = compiled_uniform(model)
     return replace(base, source=source, kind=model.kernels.RULE, parameters=parameters)
 
 
-def greedy_program(
+def compiled_greedy(
     model: EventModel, basis: Basis, coef: FloatArray, ties: tuple[Any, ...] | None = None
-) -> Program:
+) -> CompiledPolicy:
     """The greedy policy of a polynomial (K,), or of the largest of several (J, K)."""
     value = value_function(basis.words(model.dimension), coef, model)
-    base = uniform_program(model)
+    base = compiled_uniform(model)
     return replace(base, kind=model.kernels.GREEDY, value=value, ties=ties or base.ties)
 
 
-def known_program(
-    searched: Program, model: EventModel, states: IntArray, duals: FloatArray
-) -> Program:
-    """A greedy policy that looks up its action in `states` (m, d), that of most dual (m, A)."""
-    top = duals >= duals.max(axis=1, keepdims=True) * (1.0 - SAME_MASS)
-    sums = (np.arange(model.n_actions) >= np.argmax(top, axis=1)[:, None]).astype(np.float64)
-    numbers = np.column_stack([sums, np.ones(len(states))])
-    return replace(searched, dual=(*state_table(model, states, numbers), np.zeros(3)))
-
-
-def softmax_program(
-    target: Program,
+def compiled_softmax(
+    target: CompiledPolicy,
     model: EventModel,
     states: IntArray,
     duals: FloatArray,
     temperature: float,
     smoothing_mass: float,
     extend: float | None = None,
-) -> Program:
+) -> CompiledPolicy:
     """A target policy, replaced by the dual's softmax with its share in states with dual mass.
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.

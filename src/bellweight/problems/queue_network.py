@@ -21,7 +21,7 @@ from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import EventModel, Geometric
-from bellweight.policies.policy import Rule
+from bellweight.policies import Rule
 
 _UNIT = 11.5
 

@@ -12,7 +12,7 @@ import numpy as np
 from bellweight.backends import backend_of
 from bellweight.common.status import Status
 from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policies.policy import Support
+from bellweight.policies import Support
 from bellweight.solve import CyclePhase, Result
 
 Model = TabularModel | EventModel | LinearModel

@@ -20,7 +20,8 @@ from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference
-from bellweight.policies.policy import Greedy, Model, Policy, Support
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
 from bellweight.program import Audit
 from bellweight.results.charts import (
     convergence_chart,
@@ -39,7 +40,7 @@ from bellweight.weights.methods import DIA
 _LOOK = Simulation(episodes=1_000)
 
 
-@files.storable
+@files.storable("CyclePhase")
 @dataclass(frozen=True, eq=False)
 class CyclePhase:
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
@@ -59,7 +60,7 @@ class CyclePhase:
     is_constant: bool = False
 
 
-@files.storable
+@files.storable("Result")
 @dataclass(frozen=True, eq=False)
 class Result(Presentable, files.Checked):
     """What a run found, how it ended, and how good it is.

@@ -32,8 +32,8 @@ from bellweight.common.streams import Keys, compiled, draw, episode_key, pick, s
 from bellweight.models import EventModel, TabularModel
 from bellweight.models.compile import Source, naming
 from bellweight.models.events import fault_error
-from bellweight.policies.compiled import Program
-from bellweight.policies.policy import Policy, checked_probabilities
+from bellweight.policies import Policy, checked_probabilities
+from bellweight.policies.compiled import CompiledPolicy
 from bellweight.simulation.linear_episodes import FeatureRollout
 
 BLOCK = 1_024
@@ -192,11 +192,13 @@ class EventRollout(FeatureRollout):
     words: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
-    def of(cls, model: EventModel, program: Program, basis: Basis | None = None) -> EventRollout:
+    def of(
+        cls, model: EventModel, policy: CompiledPolicy, basis: Basis | None = None
+    ) -> EventRollout:
         """Lay out a model and a policy; with a basis, discounted features are added up too."""
         words = () if basis is None else tuple(basis.words(model.dimension))
         return cls(
-            program.source, program.arguments(), model.discount, model.dimension,
+            policy.source, policy.arguments(), model.discount, model.dimension,
             tuple(model.actions), words,
         )  # fmt: skip
 
@@ -243,7 +245,7 @@ def sample_states(
     """
     wanted = checks.count(n, "n")
     keys = stream_keys(seed, _SAMPLING)
-    rollout = None if policy is None else EventRollout.of(model, policy.program(model))
+    rollout = None if policy is None else EventRollout.of(model, policy.compiled(model))
     found = np.zeros((0, model.dimension), dtype=np.int64)
     drawn, size, barren = 0, max(wanted, 1_024), 0
     while len(found) < wanted:

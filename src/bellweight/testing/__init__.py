@@ -22,9 +22,9 @@ from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, Matrix, first_index
 from bellweight.common.status import BasisError, PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.models.kinds import entry_for
-from bellweight.policies.policy import Model, Policy
+from bellweight.policies import Policy
 from bellweight.program import conditioning
 from bellweight.testing.event import check_event_policy, check_events, visited_states
 from bellweight.testing.linear import LinearSample, check_linear, check_linear_policy

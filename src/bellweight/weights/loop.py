@@ -19,14 +19,14 @@ from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
-from bellweight.policies.policy import Policy
+from bellweight.policies import Policy
 from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
 
 _EXACT_TOL = 1e-8
 
 
-@files.storable
+@files.storable("Stop")
 @dataclass(frozen=True)
 class Stop:
     """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
@@ -48,7 +48,7 @@ class Stop:
             checks.positive(self.max_seconds, "max_seconds")
 
 
-@files.storable
+@files.storable("HistoryEntry")
 @dataclass(frozen=True)
 class HistoryEntry:
     """What happened in one iteration.

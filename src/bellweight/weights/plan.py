@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from bellweight.backends import Setup, setup_of
 from bellweight.basis import Basis
-from bellweight.policies.policy import Model
+from bellweight.models import Model
 from bellweight.simulation.occupancy import Simulation
 from bellweight.weights.loop import HistoryEntry, Stop
 

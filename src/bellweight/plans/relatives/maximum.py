@@ -23,7 +23,7 @@ from bellweight.display import Column, Table, number_text, to_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
@@ -94,7 +94,7 @@ class PointwiseMaximumResult(Presentable):
         return to_text(self.table()).rstrip()
 
 
-@files.storable
+@files.storable("PointwiseMaximum")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PointwiseMaximum(Plan[PointwiseMaximumResult]):
     """Solve once for each method, on the same rows, and take the largest value in every state."""

@@ -27,7 +27,7 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.program import TabularRows, repaired
 from bellweight.results.result import Result
 from bellweight.simulation.occupancy import Simulation
@@ -102,7 +102,7 @@ class SelfGuidedResult(Presentable):
         return to_text(self.table()).rstrip()
 
 
-@files.storable
+@files.storable("SelfGuided")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SelfGuided(Plan[SelfGuidedResult]):
     """Add random features until they do not help, each program guided by the one before.

@@ -8,7 +8,6 @@ policies meet the same luck.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -16,21 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends import simulated_occupancy
 from bellweight.basis import Polynomial
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import BellweightWarning
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import rollout_of
 from bellweight.plans.auto import Auto
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.relatives import PointwiseMaximum, SmoothedALP
 from bellweight.plans.resampling import Resampled, redrawn
-from bellweight.policies.policy import Policy, Uniform
+from bellweight.policies import Policy, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
+from bellweight.reproduce.network.runs import OTHER_TIE_ORDER
 from bellweight.reproduce.paper import TABLE2_HORIZON
-from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
+from bellweight.reproduce.runs import without_warnings
 from bellweight.simulation.episodes import (
     episode_costs,
     mean_and_half_width,
@@ -111,9 +109,7 @@ class Arena:
         stop: Stop | None = None,
     ) -> Any:
         """Run a method or plan on some states."""
-        with warnings.catch_warnings():
-            # Functions that a sample cannot tell apart are dropped; the cost shows what it did.
-            warnings.simplefilter("ignore", BellweightWarning)
+        with without_warnings():
             return solve(
                 self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
                 stop=stop, regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY),
@@ -222,11 +218,11 @@ def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entr
         methods = {"Fixed": Fixed("initial"), "Random": FromPolicy(Uniform()), "DIA": DIA()}
         plan = replace(plan, candidates={**rules, **methods})
     began = time.perf_counter()
-    league: RaceResult = arena.solve(sample, arena.states(sample), plan)
+    race: RaceResult = arena.solve(sample, arena.states(sample), plan)
     seconds = time.perf_counter() - began
     name = AUTO_BASELINES if baselines else AUTO
-    more = {"chosen": league.winner, "seconds": seconds, "reported": league.cost}
-    return [arena.judged("auto", sample, name, league.policy, **more)]
+    more = {"chosen": race.winner, "seconds": seconds, "reported": race.cost}
+    return [arena.judged("auto", sample, name, race.policy, **more)]
 
 
 def dual(arena: Arena, sample: int, deltas: Sequence[float]) -> list[Entry]:
@@ -251,28 +247,6 @@ def dual(arena: Arena, sample: int, deltas: Sequence[float]) -> list[Entry]:
     return found
 
 
-def greedy(arena: Arena, sample: int, delta: float, episodes: int) -> list[Entry]:
-    """Return what skipping the search saves where the dual knows the action."""
-    found = []
-    for amount in (0.0, delta):
-        result = arena.solve(sample, arena.states(sample), Fixed("initial"), amount)
-        trusting = replace(result.policy, trust_dual=True)
-        share = simulated_occupancy(
-            arena.model, trusting, BASIS, Simulation(episodes, TABLE2_HORIZON)
-        ).dual_share
-        seconds, costs = zip(
-            *(_timed(arena, policy, episodes) for policy in (result.policy, trusting)), strict=True
-        )
-        numbers = {
-            "share": share,
-            "searching_seconds": seconds[0],
-            "trusting_seconds": seconds[1],
-            "same": bool(np.array_equal(costs[0], costs[1])),
-        }
-        found.append(Entry("greedy", sample, f"network, delta {amount:g}", numbers))
-    return found
-
-
 def relatives(arena: Arena, sample: int, delta: float) -> list[Entry]:
     """Return relatives of the program on the network: the same rows, other uses of them."""
     states = arena.states(sample)
@@ -289,11 +263,3 @@ def relatives(arena: Arena, sample: int, delta: float) -> list[Entry]:
         policy = arena.solve(sample, states, plan, amount).policy
         found.append(arena.judged("relatives", sample, name, policy))
     return found
-
-
-def _timed(arena: Arena, policy: Policy, episodes: int) -> tuple[float, FloatArray]:
-    rollout = rollout_of(arena.model, policy)
-    episode_costs(rollout, 0, 1, 2, 0, 1)
-    began = time.perf_counter()
-    costs = episode_costs(rollout, 0, episodes, TABLE2_HORIZON, 0, 1)
-    return time.perf_counter() - began, costs
