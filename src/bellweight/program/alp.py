@@ -84,7 +84,8 @@ class AlpProgram:
         when the old ones do not fit any more.
         """
         began = time.perf_counter()
-        self.frame.check_reachable(moments)
+        if not self._is_bounded(reference):
+            self.frame.check_reachable(moments)
         solution = self._found(moments, reference)
         solution = self._with_all_that_matter(solution, moments, reference)
         solution = self._with_nothing_open(solution)
@@ -121,9 +122,11 @@ class AlpProgram:
             except _UnfitError:
                 self._start(self._keys, self.frame.factor(reference))
                 continue
-            except SolverError:
+            except SolverError as problem:
                 if self._can_refine:
                     return solution
+                if problem.status is Status.UNBOUNDED and self._is_bounded(reference):
+                    raise SolverError(Status.FAILED, problem.detail) from problem
                 raise
             finally:
                 passes, rounds = passes + attempt.passes, rounds + attempt.rounds
@@ -145,6 +148,13 @@ class AlpProgram:
     def _can_refine(self) -> bool:
         return self.rows.n_basis <= MOST_REFINED
 
+    def _is_bounded(self, weights: FloatArray | None) -> bool:
+        """Return whether the program of some weights (S,) cannot be unbounded.
+
+        With all states listed, the occupancy of any policy from the weights on is a dual.
+        """
+        return weights is not None and self.rows.is_complete and bool(weights.min() >= 0.0)
+
     def _refined(
         self, moments: FloatArray, reference: FloatArray | None, before: AlpSolution | None
     ) -> AlpSolution:
@@ -162,7 +172,8 @@ class AlpProgram:
         if before is None and not self._refines:
             starts.reverse()  # the rows of a search that found nothing lead nowhere
         try:
-            vertex = _first_found(search, exact, starts)
+            is_bounded = self._is_bounded(reference)
+            vertex = _first_found(search, exact, starts, is_bounded=is_bounded)
         except SolverError as problem:
             if before is None or problem.status is not Status.FAILED:
                 raise
@@ -617,16 +628,24 @@ class _Attempt:
 
 
 def _first_found(
-    search: VertexSearch, moments: Doubled, starts: list[tuple[IntArray, IntArray]]
+    search: VertexSearch,
+    moments: Doubled,
+    starts: list[tuple[IntArray, IntArray]],
+    *,
+    is_bounded: bool,
 ) -> Vertex:
     """Return the optimal vertex from the first pool and basis that lead to it."""
-    for pool, basic in starts[:-1]:
+    lost = {Status.FAILED, Status.UNBOUNDED} if is_bounded else {Status.FAILED}
+    problem: SolverError | None = None
+    for pool, basic in starts:
         try:
             return search.run(moments, pool, basic)
-        except SolverError as problem:
-            if problem.status is not Status.FAILED:
+        except SolverError as failure:
+            if failure.status not in lost:
                 raise
-    return search.run(moments, *starts[-1])
+            problem = failure
+    assert problem is not None
+    raise SolverError(Status.FAILED, problem.detail) from problem
 
 
 def exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
