@@ -119,7 +119,7 @@ class _Duals:
 
     def solve(self, weights: FloatArray) -> tuple[OptimalFace, MinimumNormDual]:
         face = self.program.optimum(self.rows.moments(weights), weights)
-        return face, minimum_norm_dual(face)
+        return face, minimum_norm_dual(face, self.rows, weights)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return the dual (N,) over all pairs."""

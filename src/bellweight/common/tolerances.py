@@ -42,6 +42,9 @@ COEFFICIENT: Final = 1e-15
 SPOILT: Final = 0.01
 """Share of the objective that rounding of the coefficients may take before it says nothing."""
 
+MOVED: Final = 1e-10
+"""Share of the largest multiplier by which rounding of the moments may move one."""
+
 MISSED: Final = 2e-15
 """Share of a dropped function's moment by which a dual misses it beyond rounding."""
 

@@ -79,7 +79,7 @@ class AlpProgram:
         """
         began = time.perf_counter()
         face = self.optimum(moments, reference)
-        dual = minimum_norm_dual(face)
+        dual = minimum_norm_dual(face, self.rows, reference)
         right = face.audit.passed and not self.auditor.is_spoilt(face)
         right = right and dual.residual <= tolerances.DUAL
         status = Status.OPTIMAL if right else Status.INACCURATE
@@ -102,7 +102,8 @@ class AlpProgram:
 
     def optimum(self, moments: FloatArray, reference: FloatArray | None = None) -> OptimalFace:
         """Return the audited optimum with all rows that are tight there, its dual undecided."""
-        self.functions.check_reachable(moments)
+        if not self._is_bounded(reference):
+            self.functions.check_reachable(moments)
         face = self._found(moments, reference)
         face = self._with_all_that_matter(face, moments, reference)
         return self._with_nothing_open(face)
@@ -134,6 +135,7 @@ class AlpProgram:
                 self.working,
                 self.auditor,
                 moments,
+                reference,
                 self._most_rounds,
                 unexplored=self._unexplored,
             )
@@ -142,9 +144,11 @@ class AlpProgram:
             except UnfitCoordinatesError:
                 self._rebuild(self.rows.coordinates(reference))
                 continue
-            except SolverError:
+            except SolverError as problem:
                 if self._can_be_precise:
                     return face
+                if problem.status is Status.UNBOUNDED and self._is_bounded(reference):
+                    raise SolverError(Status.FAILED, problem.detail) from problem
                 raise
             finally:
                 passes, rounds = passes + attempt.passes, rounds + attempt.rounds
@@ -168,6 +172,13 @@ class AlpProgram:
     def _can_be_precise(self) -> bool:
         return is_affordable(self.rows.n_basis)
 
+    def _is_bounded(self, weights: FloatArray | None) -> bool:
+        """Return whether the program of some weights (S,) cannot be unbounded.
+
+        With all states listed, the occupancy of any policy from the weights on is a dual.
+        """
+        return weights is not None and self.rows.is_complete and bool(weights.min() >= 0.0)
+
     def _precise(
         self, moments: FloatArray, reference: FloatArray | None, before: OptimalFace | None
     ) -> OptimalFace:
@@ -187,7 +198,8 @@ class AlpProgram:
             starts.reverse()  # the rows of a search that found nothing lead nowhere
         try:
             search = VertexSearch(self.rows, self._columns, bounds)
-            vertex = precise_vertex(search, exact, starts)
+            is_bounded = self._is_bounded(reference)
+            vertex = precise_vertex(search, exact, starts, is_bounded=is_bounded)
         except SolverError as problem:
             if before is None or problem.status is not Status.FAILED:
                 raise

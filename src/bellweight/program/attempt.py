@@ -15,6 +15,7 @@ from bellweight.program.auditing import CORRECTIONS, Auditor, placed
 from bellweight.program.basis_equations import leaving_row, sharpen
 from bellweight.program.cutting_planes import CuttingPlanes, UnfitCoordinatesError
 from bellweight.program.master import LpAnswer
+from bellweight.program.precise_optimum import precise_moments
 from bellweight.program.row_source import Separation
 from bellweight.program.simplex import ray_text
 from bellweight.program.solution import OptimalFace
@@ -48,6 +49,7 @@ class Attempt(CuttingPlanes[_Basis]):
         working: WorkingSet,
         auditor: Auditor,
         moments: FloatArray,
+        reference: FloatArray | None,
         most_rounds: int,
         *,
         unexplored: bool,
@@ -57,6 +59,7 @@ class Attempt(CuttingPlanes[_Basis]):
         self.working = working
         self.auditor = auditor
         self.moments = moments
+        self.reference = reference
         self.basic_keys = np.zeros(0, dtype=np.int64)
         self._basic_coef = np.zeros(working.rows.n_basis)
 
@@ -140,12 +143,13 @@ class Attempt(CuttingPlanes[_Basis]):
         self.basic_keys = working.keys[basis.positions[~in_bounds] - working.n_bounds]
         tight, tight_rows = self._tight(inner, basis.found.near)
         coef = self._corrected(working.coordinates.coef(inner), basis.positions)
+        multipliers = self._corrected_dual(basis.multipliers, basis.positions)
         self._basic_coef = coef.high
         bound_slack = _relative_slack(working.bound_rows, working.bound_cost, inner)
         active = np.flatnonzero(bound_slack <= tolerances.TIGHT)
-        dual = placed(tight, self.basic_keys, basis.multipliers[~in_bounds])
+        dual = placed(tight, self.basic_keys, multipliers[~in_bounds])
         at_bound = np.zeros(working.n_bounds)
-        at_bound[basis.positions[in_bounds]] = np.maximum(basis.multipliers[in_bounds], 0.0)
+        at_bound[basis.positions[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
         is_basic = np.isin(active, basis.positions[in_bounds])
         moments = doubled(self.moments)
         return OptimalFace(
@@ -161,6 +165,7 @@ class Attempt(CuttingPlanes[_Basis]):
             moment_terms=working.coordinates.moment_terms(self.moments),
             dual=dual,
             unique=bool(np.isin(tight, self.basic_keys).all() and is_basic.all()),
+            columns=columns,
             audit=self.auditor.audit(
                 moments, coef, tight, dual, at_bound, basis.found, columns, self._noise(tight, dual)
             ),
@@ -188,6 +193,26 @@ class Attempt(CuttingPlanes[_Basis]):
             step = np.linalg.lstsq(inner / size[:, None], error / size, rcond=1e-15)[0]
             found = add(found, doubled(working.coordinates.coef(step)))
         return found
+
+    def _corrected_dual(self, multipliers: FloatArray, positions: IntArray) -> FloatArray:
+        """Return the multipliers of a basis, with twice the digits where rounding moves them."""
+        working, coordinates = self.working, self.working.coordinates
+        if coordinates.transform is None or len(positions) == 0:
+            return multipliers
+        inner = working.rows_at(positions)[0]
+        size = np.abs(inner).max(axis=1)
+        equations = (inner / size[:, None]).T
+        rounding = np.finfo(float).eps * coordinates.moment_terms(self.moments)
+        moved = np.abs(np.linalg.pinv(equations)) @ rounding / size
+        if (moved <= tolerances.MOVED * np.abs(multipliers).max()).all():
+            return multipliers
+        exact = precise_moments(working.rows, self.moments, self.reference)
+        rows, found = working.exact_rows_at(positions).transposed, doubled(multipliers)
+        for _ in range(CORRECTIONS):
+            error = coordinates.moments(subtract(exact, product(rows, found)).high)
+            step = np.linalg.lstsq(equations, error, rcond=1e-15)[0] / size
+            found = add(found, doubled(step))
+        return found.high
 
     def _violated(
         self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False

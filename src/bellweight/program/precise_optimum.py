@@ -29,16 +29,27 @@ def precise_moments(rows: RowSource, moments: FloatArray, weights: FloatArray | 
 
 
 def precise_vertex(
-    search: VertexSearch, moments: Doubled, starts: list[tuple[IntArray, IntArray]]
+    search: VertexSearch,
+    moments: Doubled,
+    starts: list[tuple[IntArray, IntArray]],
+    *,
+    is_bounded: bool,
 ) -> Vertex:
-    """Return the optimal vertex from the first pool and basis that lead to it."""
-    for pool, basic in starts[:-1]:
+    """Return the optimal vertex from the first pool and basis that lead to it.
+
+    `is_bounded` says that the program is known to be bounded, whatever a search finds.
+    """
+    lost = {Status.FAILED, Status.UNBOUNDED} if is_bounded else {Status.FAILED}
+    problem: SolverError | None = None
+    for pool, basic in starts:
         try:
             return search.run(moments, pool, basic)
-        except SolverError as problem:
-            if problem.status is not Status.FAILED:
+        except SolverError as failure:
+            if failure.status not in lost:
                 raise
-    return search.run(moments, *starts[-1])
+            problem = failure
+    assert problem is not None
+    raise SolverError(Status.FAILED, problem.detail) from problem
 
 
 def face_of(vertex: Vertex, auditor: Auditor, moments: FloatArray, exact: Doubled) -> OptimalFace:
@@ -78,6 +89,7 @@ def face_of(vertex: Vertex, auditor: Auditor, moments: FloatArray, exact: Double
         moment_terms=np.abs(vertex.inner),
         dual=dual,
         unique=bool(unique),
+        columns=vertex.columns,
         audit=auditor.audit(exact, coef, tight, dual, at_bound, found, vertex.columns),
         passes=vertex.passes,
         rounds=vertex.steps,
