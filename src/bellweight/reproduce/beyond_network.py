@@ -224,7 +224,7 @@ def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entr
     league: RaceResult = arena.solve(sample, arena.states(sample), plan)
     seconds = time.perf_counter() - began
     name = AUTO_BASELINES if baselines else AUTO
-    more = {"chosen": league.winner, "seconds": seconds, "reported": league.cost}
+    more = {"chosen": league.winner, "seconds": seconds, "reported": league.cost.mean}
     return [arena.judged("auto", sample, name, league.policy, **more)]
 
 
