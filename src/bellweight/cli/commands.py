@@ -506,7 +506,7 @@ def demo(
     check_writable(page, json)
     from bellweight.display.screen import print_table
     from bellweight.display.table import wrapped
-    from bellweight.reproduce import demo as demonstration
+    from bellweight.reproduce.queue import demo as demonstration
 
     with Progress("one moment", context.obj) as progress:
         found = demonstration.run(progress.tell)
