@@ -194,9 +194,10 @@ class LinearBackend(Backend):
         )  # fmt: skip
 
     def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
-        if self._model.cost_bound is None:
-            return None, "the model declares no cost_bound"
-        return growing_tail(self._model.discount, *self._model.cost_bound, horizon), ""
+        model = self._model
+        if model.first_cost is None or model.cost_growth is None:
+            return None, "the model declares no first_cost and cost_growth"
+        return growing_tail(model.discount, model.first_cost, model.cost_growth, horizon), ""
 
     def judging_steps(self, policy: Policy) -> int:
         chooser = policy.chooser(self._model)
