@@ -59,7 +59,7 @@ class ResampledRound(files.Changed):
         return {**stored, "cost": cost}
 
 
-@files.storable("ResampledResult")
+@files.storable("Resampling")
 @dataclass(frozen=True, eq=False)
 class ResampledResult(BaseResult):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.

@@ -40,7 +40,7 @@ from bellweight.weights.methods import DIA
 _LOOK = Simulation(episodes=1_000)
 
 
-@files.storable("CyclePhase")
+@files.storable("Phase")
 @dataclass(frozen=True, eq=False)
 class CyclePhase(files.Changed):
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
