@@ -33,7 +33,7 @@ from bellweight.models.compile import announcing
 from bellweight.program import AllRows, AlpSolution, PricedRows, Repaired, SampledRows, cost_unit
 from bellweight.results import judgement
 from bellweight.results.result import CyclePhase, Result
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Method, Outcome, Stop, select_weights
 from bellweight.weights.plan import Plan, SolveSettings
 

@@ -29,8 +29,13 @@ from bellweight.policies import Greedy, Policy, Support
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import EventRows, ListedRows, SampledRows
-from bellweight.simulation.episodes import EventRollout, mean_and_half_width
-from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
+from bellweight.simulation import (
+    EventRollout,
+    Occupancy,
+    Simulation,
+    estimated_occupancy,
+    mean_and_half_width,
+)
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""

@@ -33,7 +33,7 @@ from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, 
 from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
