@@ -227,8 +227,11 @@ def test_randomness_is_never_global() -> None:
 
 
 def test_texts_are_utf_8_whatever_the_locale() -> None:
-    """Also in the tests, the examples and the benchmarks; bytes have no encoding."""
-    folders = [SOURCE, *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks"))]
+    """Also in tests, examples, benchmarks and studies; bytes have no encoding."""
+    folders = [
+        SOURCE,
+        *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks", "studies")),
+    ]
     found = []
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(parsed(path)):

@@ -417,7 +417,7 @@ def test_the_demonstration_shows_every_method(
 
 
 def test_commands_of_the_demonstration_run(capsys: pytest.CaptureFixture[str]) -> None:
-    from bellweight.reproduce.demo import NEXT
+    from bellweight.reproduce.queue.demo import NEXT
 
     assert run(NEXT[0].split()[1:]) == exits.DONE
     assert "PIA" in capsys.readouterr().out

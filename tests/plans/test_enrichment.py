@@ -264,7 +264,9 @@ def test_bad_settings_are_refused() -> None:
 
 def test_methods_that_know_one_basis_only_are_refused(short_queue: bw.TabularModel) -> None:
     certified = bw.DIA.certified(lipschitz=100.0, discount=0.98)
-    with pytest.raises(bw.errors.ArgumentError, match=r"use DIA.practical"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"use DIA\(\.\.\.\) with the same temperature"
+    ):
         bw.Enriched(method=certified)
     with pytest.raises(bw.errors.ArgumentError, match=r"use Fixed\(weights\)"):
         bw.solve(short_queue, LINEAR, bw.Enriched(method=bw.Fixed(moments=[1.0, 3.0])))
@@ -317,7 +319,7 @@ def test_located_functions_are_checked() -> None:
         ]
     )
     assert basis.on(states)(states).tolist() == [[2.0, 1.0, 0.0], [6.0, 3.0, 1.0]]
-    assert basis.names(2) == ("max(x1 + x2 + 1, 0)", "max(x2, 0)", "[x = (2, 3)]")
+    assert basis.function_names(2) == ("max(x1 + x2 + 1, 0)", "max(x2, 0)", "[x = (2, 3)]")
     with pytest.raises(bw.errors.BasisError, match="expected some of 0 to 1"):
         bw.bases.Located([bw.bases.Hinge((2,), 0.0)]).on(states)
     with pytest.raises(bw.errors.BasisError, match="expected 2 coordinates"):

@@ -46,7 +46,7 @@ class Solvable(Protocol):
         """Return the audited optimum for these moments (K,)."""
 
 
-@files.storable
+@files.storable("Outside")
 @dataclass(frozen=True)
 class Outside:
     """The share of visited states outside the box of a linear model's rows.

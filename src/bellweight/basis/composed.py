@@ -58,10 +58,10 @@ class _PerCoordinate(Basis):
     def _names(self, dimension: int) -> list[tuple[str, ...]]:
         variables = variable_names(dimension)
         each = zip(variables, self._each(dimension), strict=True)
-        return [tuple(_renamed(name, x) for name in basis.names(1)) for x, basis in each]
+        return [tuple(_renamed(name, x) for name in basis.function_names(1)) for x, basis in each]
 
 
-@files.storable
+@files.storable("Separable")
 @dataclass(frozen=True, eq=False)
 class Separable(_PerCoordinate):
     """The constant and the functions of a one-dimensional basis of each coordinate: sums f_i(x_i).
@@ -76,11 +76,11 @@ class Separable(_PerCoordinate):
         rest = [features[:, _not_constant(own)] for features, own in parts]
         return np.hstack([np.ones((len(states), 1)), *rest])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         return ("1", *(name for own in self._names(dimension) for name in own if name != "1"))
 
 
-@files.storable
+@files.storable("Product")
 @dataclass(frozen=True, eq=False)
 class Product(_PerCoordinate):
     """All products f_1(x_1) ... f_d(x_d) of functions of one-dimensional bases.
@@ -97,7 +97,7 @@ class Product(_PerCoordinate):
             features = (features[:, :, None] * part[:, None, :]).reshape(len(part), -1)
         return features
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         parts = self._names(dimension)
         _check_size([len(part) for part in parts])
         names = ["1"]
@@ -106,7 +106,7 @@ class Product(_PerCoordinate):
         return tuple(names)
 
 
-@files.storable
+@files.storable("Stacked")
 @dataclass(frozen=True, eq=False, init=False)
 class Stacked(Basis):
     """The functions of several bases side by side, as in `Stacked(Affine(), Radial(9))`."""
@@ -135,14 +135,14 @@ class Stacked(Basis):
         wanted = self._wanted(points.shape[1])
         return np.hstack([_dense(b, points)[:, w] for b, w in zip(self.bases, wanted, strict=True)])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         wanted = self._wanted(dimension)
         members = zip(self.bases, wanted, strict=True)
-        return tuple(b.names(dimension)[k] for b, columns in members for k in columns)
+        return tuple(b.function_names(dimension)[k] for b, columns in members for k in columns)
 
     def _wanted(self, dimension: int) -> list[list[int]]:
         """Return which functions of each basis are taken: all but repetitions of the constant."""
-        names = [basis.names(dimension) for basis in self.bases]
+        names = [basis.function_names(dimension) for basis in self.bases]
         seen, wanted = False, []
         for own in names:
             wanted.append(_not_constant(own) if seen else list(range(len(own))))
@@ -204,8 +204,8 @@ def stacked_on(basis: Basis, added: Basis, dimension: int) -> Stacked:
     """Return a basis with another one's functions added, its bounds kept and theirs infinite."""
     if basis.lower is None and basis.upper is None:
         return Stacked(basis, added)
-    low, high = basis.bounds(len(basis.names(dimension)))
+    low, high = basis.bounds(len(basis.function_names(dimension)))
     together = Stacked(replace(basis, lower=None, upper=None), added)
     # A second constant is left out of a stack.
-    free = np.full(len(together.names(dimension)) - len(low), np.inf)
+    free = np.full(len(together.function_names(dimension)) - len(low), np.inf)
     return replace(together, lower=np.append(low, -free), upper=np.append(high, free))

@@ -24,7 +24,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("PiecewiseLinear")
 @dataclass(frozen=True)
 class PiecewiseLinear(Basis):
     """The constant, each coordinate, and max(x_i - kink, 0) for each of its kinks.
@@ -57,7 +57,7 @@ class PiecewiseLinear(Basis):
         ]
         return np.hstack([np.ones((len(points), 1)), points, *hinges])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
         hinges = [
             f"max({x} {'+' if kink < 0.0 else '-'} {abs(kink):g}, 0)"
@@ -79,7 +79,7 @@ class PiecewiseLinear(Basis):
         return tuple(self.kinks)
 
 
-@files.storable
+@files.storable("Radial")
 @dataclass(frozen=True, eq=False)
 class Radial(Basis):
     """The constant and a Gaussian bump exp(-|x - centre|^2 / (2 width^2)) for each centre.
@@ -136,7 +136,7 @@ class Radial(Basis):
         bumps = np.exp(-0.5 * cdist(points / self.width, self.centres / self.width, "sqeuclidean"))
         return np.column_stack([np.ones(len(points)), bumps])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         self._check(dimension)
         places = (", ".join(f"{number:g}" for number in centre) for centre in self.centres)
         return ("1", *(f"bump at ({place})" for place in places))
@@ -151,7 +151,7 @@ class Radial(Basis):
             )
 
 
-@files.storable
+@files.storable("Fourier")
 @dataclass(frozen=True, eq=False)
 class Fourier(Basis):
     """The constant and cosines cos(frequency' x + phase).
@@ -197,7 +197,7 @@ class Fourier(Basis):
         waves = np.cos(points @ frequencies.T + phases)
         return np.column_stack([np.ones(len(points)), waves])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         frequencies, _ = self._fitted(dimension)
         if self.seed is not None:
             return ("1", *(f"cos(w{k + 1} x + b{k + 1})" for k in range(self.n)))

@@ -21,7 +21,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("Hinge")
 @dataclass(frozen=True)
 class Hinge:
     """The function max(sum of x_i over `coordinates` - kink, 0), coordinates counted from 0."""
@@ -58,7 +58,7 @@ class Hinge:
             )
 
 
-@files.storable
+@files.storable("StateIndicator")
 @dataclass(frozen=True)
 class StateIndicator:
     """The function that is 1 in the state with this vector and 0 elsewhere."""
@@ -89,7 +89,7 @@ class StateIndicator:
 Function = Hinge | StateIndicator
 
 
-@files.storable
+@files.storable("Located")
 @dataclass(frozen=True)
 class Located(Basis):
     """Hinges and indicators of states, without the constant: to be stacked on another basis."""
@@ -118,7 +118,7 @@ class Located(Basis):
             features[:, k] = function(points)
         return features
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         return tuple(function.name(dimension) for function in self.functions)
 
 

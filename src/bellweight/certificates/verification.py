@@ -91,7 +91,7 @@ class Verification:
         return "\n".join([*lines, *(f"note  {note}" for note in self.notes)])
 
 
-def verify(certificate: Certificate | str | os.PathLike[str], model: Model) -> Verification:
+def verify(model: Model, certificate: Certificate | str | os.PathLike[str]) -> Verification:
     """Compute a certificate again from the model and compare term by term."""
     backend_of(model)
     if isinstance(certificate, Certificate):

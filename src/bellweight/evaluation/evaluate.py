@@ -36,7 +36,7 @@ _MOST_EPISODES = 100_000_000
 _MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 
-@files.storable
+@files.storable("Evaluation")
 @dataclass(frozen=True)
 class Evaluation(Presentable):
     """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
@@ -80,7 +80,7 @@ class Evaluation(Presentable):
         )
 
 
-@files.storable
+@files.storable("Difference")
 @dataclass(frozen=True)
 class Difference:
     """A mean paired difference in cost with its 95 % half-width; negative is better."""
@@ -97,7 +97,7 @@ class Difference:
         return pair_text(self.mean, self.half_width, sign="+")
 
 
-@files.storable
+@files.storable("Comparison")
 @dataclass(frozen=True)
 class Comparison(Presentable, files.Saved, files.Checked):
     """Evaluations on the same random numbers, and paired differences to the baseline."""

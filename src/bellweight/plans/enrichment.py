@@ -158,7 +158,7 @@ class Enriched(Plan[EnrichedResult]):
         if self.method.mode == "certified":
             raise ArgumentError(
                 "the method's settings are certified for one basis, and here the basis grows: use "
-                "DIA.practical(...) with the same temperature and smoothing_mass"
+                "DIA(...) with the same temperature and smoothing_mass"
             )
         checks.count(self.functions, "functions")
         checks.count(self.per_round, "per_round")

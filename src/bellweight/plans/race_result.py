@@ -20,7 +20,7 @@ from bellweight.policies import Policy
 from bellweight.results.result import Result
 
 
-@files.storable
+@files.storable("League")
 @dataclass(frozen=True, eq=False)
 class RaceResult(Presentable, files.Saved, files.Checked):
     """The policy that won, its cost without selection bias, and how all candidates did.

@@ -35,7 +35,7 @@ _SAMPLING, _JUDGING, _FRESH = 0, 1, 2  # purposes of random numbers
 _MOST_USEFUL = 0.25  # states kept for their dual mass, as a share of the first sample
 
 
-@files.storable
+@files.storable("Round")
 @dataclass(frozen=True, eq=False)
 class ResampledRound:
     """One round: its result, where its states came from, and what its policy costs.
@@ -52,7 +52,7 @@ class ResampledRound:
     change: Difference | None
 
 
-@files.storable
+@files.storable("ResampledResult")
 @dataclass(frozen=True, eq=False)
 class ResampledResult(Presentable, files.Saved):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.

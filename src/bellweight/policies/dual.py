@@ -22,7 +22,7 @@ from bellweight.policies.tables import by_state
 _LENT_STATES = 1_024  # states at a time, so that distances take little memory
 
 
-@files.storable
+@files.storable("DualPolicy")
 @dataclass(frozen=True, eq=False)
 class DualPolicy(Policy):
     """The normalised dual (eq. dual_fluid_policy); `elsewhere` acts in states without dual mass."""
@@ -37,7 +37,7 @@ class DualPolicy(Policy):
         return np.where(mass > 0.0, dual / np.where(mass > 0.0, mass, 1.0), other)
 
 
-@files.storable
+@files.storable("DualSoftmax")
 @dataclass(frozen=True, eq=False)
 class DualSoftmax(Policy):
     """The target-guided softmax of the dual (eq. target_guided_softmax_policy).

@@ -27,8 +27,7 @@ from bellweight.program import TabularRows
 _TABLE = files.stored_as("actions")
 
 
-@files.storable
-@files.formerly("trust_dual")
+@files.storable("Greedy", former=("trust_dual",))
 @dataclass(frozen=True, eq=False)
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).

@@ -13,7 +13,7 @@ from bellweight.common.status import PolicyError
 from bellweight.models import TabularModel
 
 
-@files.storable
+@files.storable("Support")
 @dataclass(frozen=True, eq=False)
 class Support:
     """Where a dual has mass: states, action indices (n,) and positive values (n,).

@@ -50,7 +50,7 @@ class ListedRows(RowSource):
         if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
             # Only of an Indicator is it known that its functions are independent and add up to one.
             self._cache, self._sparse = self.features(slice(None)).toarray(), False
-        self.names = self.basis.names(states.shape[1])
+        self.names = self.basis.function_names(states.shape[1])
         self.lower, self.upper = self.basis.bounds(self._n_basis)
 
     pair_start: IntArray

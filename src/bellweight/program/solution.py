@@ -12,7 +12,7 @@ from bellweight.common.files import storable
 from bellweight.common.status import Status
 
 
-@storable
+@storable("Audit")
 @dataclass(frozen=True)
 class Audit:
     """How far an answer is from feasible and optimal, measured on unscaled data.

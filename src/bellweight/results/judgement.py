@@ -30,7 +30,7 @@ _NEARLY_OPTIMAL = 1e-3  # share of the cost; a policy proven this good needs no 
 _OFTEN_OUTSIDE = 0.01  # share of visited states outside the box that is worth a warning
 
 
-@files.storable
+@files.storable("Judgement")
 @dataclass(frozen=True)
 class Judgement:
     """What a result's policy costs, what acting at random costs, and what its target costs.

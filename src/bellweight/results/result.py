@@ -40,7 +40,7 @@ from bellweight.weights.methods import DIA
 _LOOK = Simulation(episodes=1_000)
 
 
-@files.storable
+@files.storable("CyclePhase")
 @dataclass(frozen=True, eq=False)
 class CyclePhase:
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
@@ -60,7 +60,7 @@ class CyclePhase:
     is_constant: bool = False
 
 
-@files.storable
+@files.storable("Result")
 @dataclass(frozen=True, eq=False)
 class Result(Presentable, files.Checked):
     """What a run found, how it ended, and how good it is.

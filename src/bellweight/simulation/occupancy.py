@@ -19,7 +19,7 @@ from bellweight.simulation.blocks import BLOCK, Task, run_blocks
 _TAIL_SHARE = 1e-3
 
 
-@files.storable
+@files.storable("Simulation")
 @dataclass(frozen=True)
 class Simulation:
     """How an occupancy is estimated: episodes, and steps each (until discount^t < 0.001)."""

@@ -26,7 +26,7 @@ from bellweight.weights.steps import Step, Stepper
 _EXACT_TOL = 1e-8
 
 
-@files.storable
+@files.storable("Stop")
 @dataclass(frozen=True)
 class Stop:
     """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
@@ -48,7 +48,7 @@ class Stop:
             checks.positive(self.max_seconds, "max_seconds")
 
 
-@files.storable
+@files.storable("HistoryEntry")
 @dataclass(frozen=True)
 class HistoryEntry:
     """What happened in one iteration.

@@ -94,7 +94,7 @@ class PointwiseMaximumResult(Presentable):
         return to_text(self.table()).rstrip()
 
 
-@files.storable
+@files.storable("PointwiseMaximum")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PointwiseMaximum(Plan[PointwiseMaximumResult]):
     """Solve once for each method, on the same rows, and take the largest value in every state."""

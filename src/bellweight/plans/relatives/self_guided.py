@@ -102,7 +102,7 @@ class SelfGuidedResult(Presentable):
         return to_text(self.table()).rstrip()
 
 
-@files.storable
+@files.storable("SelfGuided")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SelfGuided(Plan[SelfGuidedResult]):
     """Add random features until they do not help, each program guided by the one before.

@@ -8,42 +8,38 @@ every iteration uses the same random numbers, hence the next difference is then 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight.common.status import ArgumentError, Status
+from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
+from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
+from bellweight.reproduce.network.runs import Table2Settings, Workshop, methods
 from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
-from bellweight.reproduce.statements import STATED, statement_table
-from bellweight.reproduce.table2_runs import Table2Settings, Workshop, methods
-from bellweight.reproduce.times import Time
+from bellweight.reproduce.tables import STATED, long_table, statement_table
+from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared
 from bellweight.weights.loop import HistoryEntry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EPISODES = 4_000
-RESUMES = False
 CURVES = ("PIA", "DIA (Random)", "DIA (0.9)")
-ITERATIONS = 15
 
 
 @dataclass(frozen=True)
 class FigureSettings(Settings):
     """`episodes` are those of an occupancy estimate; the rest as it says."""
 
-    episodes: int = EPISODES
+    episodes: int = 4_000
     states: int = TABLE2_STATES
-    iterations: int = ITERATIONS
+    iterations: int = 15
 
 
 @dataclass(frozen=True)
@@ -70,9 +66,7 @@ class ConvergenceFigure(Reproduction):
     """The curves that are finished."""
 
     curves: tuple[Curve, ...]
-    settings: FigureSettings
-    seconds: float = 0.0
-    name: str = field(default="figure-convergence")
+    settings: FigureSettings = field(kw_only=True)
 
     @property
     def complete(self) -> bool:
@@ -95,7 +89,6 @@ class ConvergenceFigure(Reproduction):
         """Return everything as JSON."""
         return {
             "horizon": TABLE2_HORIZON,
-            "seconds": self.seconds,
             "notes": [_sentence(curve) for curve in self.curves],
             "curves": plain(self.curves),
         }
@@ -115,13 +108,12 @@ class ConvergenceFigure(Reproduction):
 
     def rows(self) -> Table:
         """Return all numbers as one long table."""
-        rows = tuple(
+        rows = [
             {"method": c.method, "iteration": m, "difference": d, "noise": c.noise}
             for c in self.curves
             for m, d in enumerate(c.differences, 1)
-        )
-        keys = ("method", "iteration", "difference", "noise")
-        return Table("Convergence", tuple(Column(key, key) for key in keys), rows)
+        ]
+        return long_table("Convergence", rows)
 
     def compared(self) -> tuple[Compared, ...]:
         """Return the verdicts on what the paper's text says of this figure."""
@@ -141,25 +133,9 @@ class ConvergenceFigure(Reproduction):
         return convergence_figure({c.method: c.differences for c in self.curves}, noise=noise)
 
 
-def settings(wanted: Wanted) -> FigureSettings:
-    """Return the settings that the command line asks for."""
-    wanted.only("figure-convergence", "episodes", "states", "quick")
-    usual = FigureSettings(episodes=500, iterations=8) if wanted.quick else FigureSettings()
-    given: dict[str, Any] = {} if wanted.episodes is None else {"episodes": wanted.episodes}
-    if wanted.states is not None:
-        if len(wanted.states) != 1:
-            raise ArgumentError("--states takes one number with figure-convergence")
-        given["states"] = wanted.states[0]
-    return replace(usual, **given, seed=wanted.seed, jobs=wanted.jobs)
-
-
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> ConvergenceFigure:
-    """Compute the curves one by one; `keep` sees them after each."""
-    assert isinstance(settings, FigureSettings)
-    began = time.perf_counter()
-    tell("compiling, or loading what was compiled before", 0.0)
+def steps(settings: FigureSettings, tell: Tell) -> Iterator[ConvergenceFigure]:
+    """Compute the curves one by one."""
+    tell(COMPILING, 0.0)
     shop = Workshop(
         Table2Settings(
             states=(settings.states,),
@@ -170,13 +146,21 @@ def reproduce(
             jobs=settings.jobs,
         )
     )
-    found = ConvergenceFigure((), settings)
+    found = ConvergenceFigure((), settings=settings)
     for place, name in enumerate(CURVES):
-        curve = _curve(shop, name, tell, place)
-        seconds = time.perf_counter() - began
-        found = replace(found, curves=(*found.curves, curve), seconds=seconds)
-        keep(found)
-    return found
+        found = replace(found, curves=(*found.curves, _curve(shop, name, tell, place)))
+        yield found
+
+
+ARTEFACTS = (
+    Artefact(
+        "figure-convergence",
+        steps,
+        full=FigureSettings(),
+        quick=FigureSettings(episodes=500, iterations=8),
+        takes=("episodes", "states", "quick"),
+    ),
+)
 
 
 def _curve(shop: Workshop, name: str, tell: Tell, place: int) -> Curve:

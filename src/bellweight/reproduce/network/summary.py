@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bellweight.reproduce import verdicts
+from bellweight.reproduce.network.runs import BASELINES, METHODS, Run
 from bellweight.reproduce.paper import TABLE2, TABLE2_SECONDS, Printed
-from bellweight.reproduce.table2_runs import BASELINES, METHODS, Run
 from bellweight.reproduce.verdicts import Verdict
 from bellweight.simulation import mean_and_half_width
 

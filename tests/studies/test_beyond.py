@@ -1,4 +1,4 @@
-"""`reproduce beyond`: the study small, its claims judged by the numbers, resumed part by part."""
+"""The study beyond the paper, small: claims judged by the numbers, resumed part by part."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
-from bellweight.cli.main import run
 from bellweight.common.status import ArgumentError
 from bellweight.display import to_text
 from bellweight.evaluation import race
 from bellweight.plans import auto
 from bellweight.problems import single_queue
-from bellweight.reproduce import PAPER, TITLES, beyond, beyond_network, beyond_small, find, folder
+from bellweight.reproduce import CONTENTS, folder
 from bellweight.reproduce.artefact import Wanted
-from bellweight.reproduce.beyond import Beyond, BeyondSettings, tasks
-from bellweight.reproduce.beyond_network import PLAIN, REGULARISED, Arena, Entry
-from bellweight.reproduce.beyond_view import claim_table
 from bellweight.reproduce.verdicts import Word
+from studies.beyond import network, small
+from studies.beyond import study as beyond
+from studies.beyond.__main__ import main
+from studies.beyond.network import PLAIN, REGULARISED, Arena, Entry
+from studies.beyond.study import STUDY, Beyond, BeyondSettings, tasks
+from studies.beyond.view import claim_table
 
 TINY = BeyondSettings(
     episodes=20,
@@ -61,7 +63,7 @@ def study(gaps: list[float], plain: list[float]) -> Beyond:
     for sample, (gap, wide) in enumerate(zip(gaps, plain, strict=True), start=1):
         made += [entry(REGULARISED, sample, 13_265.0 + gap, gap),
                  entry(PLAIN, sample, 13_265.0 + wide, wide)]  # fmt: skip
-    return Beyond(tuple(made), BeyondSettings())
+    return Beyond(tuple(made), settings=BeyondSettings())
 
 
 def verdicts_of(found: Beyond) -> list[str]:
@@ -69,12 +71,12 @@ def verdicts_of(found: Beyond) -> list[str]:
 
 
 def test_the_regularisation_is_chosen_on_other_samples() -> None:
-    assert Beyond(tuple(choices()), BeyondSettings()).delta == 3.0
+    assert Beyond(tuple(choices()), settings=BeyondSettings()).delta == 3.0
     names = tasks(BeyondSettings())
     assert {sample for part, sample in names if part == "choice"} == set(range(-8, 0))
     assert {sample for part, sample in names if part == "samples"} == set(range(1, 11))
     arena = Arena(0, 10, 2, 2, None)
-    seeds = [arena.seed(k, p) for k in (-2, -1, 1, 2) for p in beyond_network.Purpose]
+    seeds = [arena.seed(k, p) for k in (-2, -1, 1, 2) for p in network.Purpose]
     assert len(set(seeds)) == len(seeds)
 
 
@@ -112,9 +114,8 @@ def test_claims_about_samples_need_ten_of_them() -> None:
 
 
 def test_it_is_not_of_the_paper() -> None:
-    assert "beyond" in TITLES
-    assert "beyond" not in PAPER
-    assert find("beyond").RESUMES
+    assert "beyond" not in CONTENTS
+    assert STUDY.resumes
 
 
 @pytest.fixture(scope="module")
@@ -122,19 +123,19 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole study, as small as it can be, cut once and gone on with."""
     place = tmp_path_factory.mktemp("beyond")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beyond, "QUICK", TINY)
-        patch.setattr(beyond_network, "RADII", (3.0,))
-        patch.setattr(beyond_network, "TABLE2_HORIZON", 150)
+        patch.setattr("studies.beyond.__main__.STUDY", replace(STUDY, quick=TINY))
+        patch.setattr(network, "RADII", (3.0,))
+        patch.setattr(network, "TABLE2_HORIZON", 150)
         for module in (race, auto):
             patch.setattr(module, "FIRST_LOOK", 32)
-        patch.setattr(beyond_small, "models", lambda: {beyond_small.CLINIC: small_queue()})
-        patch.setattr(beyond_network, "BUDGET", 1e-3)
-        patch.setattr(beyond_small, "single_queue", small_queue)
+        patch.setattr(small, "models", lambda: {small.CLINIC: small_queue()})
+        patch.setattr(network, "BUDGET", 1e-3)
+        patch.setattr(small, "single_queue", small_queue)
         for part in ("relatives", "auto"):
             with pytest.MonkeyPatch.context() as broken:
-                broken.setattr(beyond_network, part, interrupted)
-                assert run(["reproduce", "beyond", "--quick", "--out", str(place)]) == 130
-        assert run(["reproduce", "beyond", "--quick", "--out", str(place)]) == 0
+                broken.setattr(network, part, interrupted)
+                assert main(["--quick", "--out", str(place)]) == 130
+        assert main(["--quick", "--out", str(place)]) == 0
     return place
 
 
@@ -155,26 +156,24 @@ def test_a_run_that_was_cut_goes_on_and_tells_everything(small_runs: Path) -> No
     for words in ("Beyond the paper: what is claimed", "Sample by sample", "Relatives on the",
                   "Bases that grow", "How far the dual speaks", "Steps of the weight"):  # fmt: skip
         assert words in text
-    page = (small_runs / "index.html").read_text(encoding="utf-8")
-    assert '<section id="beyond">' in page
     assert "seconds" not in (small_runs / "beyond.csv").read_text(encoding="utf-8")
 
 
 def test_finished_parts_are_read_back_as_they_were(small_runs: Path) -> None:
-    again = beyond.reproduce(replace(TINY, folder=small_runs))
+    again = STUDY.reproduce(replace(TINY, folder=small_runs))
     assert "\n".join(to_text(table) for table in again.tables()) == (
         small_runs / "beyond.txt"
     ).read_text(encoding="utf-8")
     assert folder.written("beyond", small_runs) is not None
     with pytest.raises(ArgumentError, match="samples 2, here samples is 3"):
-        beyond.reproduce(replace(TINY, samples=3, folder=small_runs))
+        STUDY.reproduce(replace(TINY, samples=3, folder=small_runs))
 
 
 def test_options_reach_the_settings() -> None:
     wanted = Wanted(episodes=9, samples=3, states=(70,), seed=4)
-    found = beyond.settings(wanted)
+    found = STUDY.settings(wanted)
     assert (found.episodes, found.samples, found.states, found.seed) == (9, 3, 70, 4)
     with pytest.raises(ArgumentError, match="one number"):
-        beyond.settings(Wanted(states=(1, 2)))
+        STUDY.settings(Wanted(states=(1, 2)))
     with pytest.raises(ArgumentError, match="--exact does not go with beyond"):
-        beyond.settings(Wanted(exact=True))
+        STUDY.settings(Wanted(exact=True))

@@ -11,19 +11,16 @@ from 4,000 episodes of 1,379 steps.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellweight.common.status import FileError
 from bellweight.display import Table as ReportTable
 from bellweight.report.document import plain
-from bellweight.reproduce import table2_view
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
-from bellweight.reproduce.folder import check_same, written
-from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
-from bellweight.reproduce.table2_runs import (
+from bellweight.reproduce import folder
+from bellweight.reproduce.artefact import Artefact, Reproduction, Tell
+from bellweight.reproduce.network import table2_view
+from bellweight.reproduce.network.runs import (
     Choice,
     Run,
     Table2Settings,
@@ -32,17 +29,11 @@ from bellweight.reproduce.table2_runs import (
     tasks,
     work,
 )
-from bellweight.reproduce.table2_summary import Summary, summaries
-from bellweight.reproduce.times import Time
+from bellweight.reproduce.network.summary import Summary, summaries
+from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
+from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared
 from bellweight.weights.loop import HistoryEntry
-
-EPISODES = Table2Settings().episodes
-RESUMES = True
-QUICK = Table2Settings(
-    episodes=1_000, samples=2, occupancy_episodes=500, choice_episodes=250, max_iterations=6
-)
-"""A look at the whole table in a minute or two."""
 
 _CANDIDATES = 72  # static priorities
 
@@ -55,12 +46,10 @@ class Table2(Reproduction):
     """
 
     runs: tuple[Run, ...]
-    settings: Table2Settings
     choice: Choice | None = None
     tail_bound: float | None = None
     compile_seconds: float = 0.0
-    seconds: float = 0.0
-    name: str = field(default="table2")
+    settings: Table2Settings = field(kw_only=True)
 
     @property
     def complete(self) -> bool:
@@ -80,7 +69,6 @@ class Table2(Reproduction):
         """Return everything as JSON."""
         return {
             "horizon": TABLE2_HORIZON,
-            "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "tail_bound": self.tail_bound,
             "choice": plain(self.choice),
@@ -100,7 +88,7 @@ class Table2(Reproduction):
 
     def rows(self) -> ReportTable:
         """Return all numbers as one long table."""
-        return table2_view.long_table(self)
+        return table2_view.all_rows(self)
 
     @property
     def judged_states(self) -> int:
@@ -117,42 +105,30 @@ class Table2(Reproduction):
         rows = [row for n in self.settings.states for row in self.summaries(n)]
         return (
             *table2_view.times(rows),
-            Time("compiling, or loading what was compiled before", self.compile_seconds),
+            Time(COMPILING, self.compile_seconds),
         )
 
 
-def settings(wanted: Wanted) -> Table2Settings:
-    """Return the settings that the command line asks for."""
-    wanted.only("table2", "episodes", "samples", "states", "quick")
-    asked = {"episodes": wanted.episodes, "samples": wanted.samples, "states": wanted.states}
-    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    usual = QUICK if wanted.quick else Table2Settings()
-    return replace(usual, **given, seed=wanted.seed, jobs=wanted.jobs, folder=wanted.folder)
-
-
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> Table2:
-    """Compute the table row by row; `keep` sees it after each row.
+def steps(settings: Table2Settings, tell: Tell) -> Iterator[Table2]:
+    """Compute the table row by row.
 
     Rows that an earlier run with the same settings left in the settings' folder are not computed
     again.
     """
-    assert isinstance(settings, Table2Settings)
-    began = time.perf_counter()
     table = _earlier(settings)
     todo = [task for task in tasks(settings) if task not in {run.task for run in table.runs}]
-    if not todo:
-        return table
     if table.runs:
-        keep(table)
+        yield table
+    if not todo:
+        return
+    if table.runs:
         tell(f"{table.progress} rows found in {settings.folder}", 0.0)
-    tell("compiling, or loading what was compiled before", 0.0)
+    tell(COMPILING, 0.0)
     shop = Workshop(settings)
     compiled, tail = shop.warm_up()
     table = replace(table, compile_seconds=max(compiled, table.compile_seconds), tail_bound=tail)
     choosing = 0 if table.choice is not None else _CANDIDATES * settings.choice_episodes
-    total, done, before = choosing + sum(work(task, settings) for task in todo), 0.0, table.seconds
+    total, done = choosing + sum(work(task, settings) for task in todo), 0.0
     if table.choice is None:
         tell("choosing the best static priority", 0.0)
         table = replace(table, choice=shop.choose_static())
@@ -160,10 +136,23 @@ def reproduce(
     for task in todo:
         run = _row(table, shop, task, tell, done / total)
         done += work(task, settings)
-        seconds = before + time.perf_counter() - began
-        table = replace(table, runs=(*table.runs, run), seconds=seconds)
-        keep(table)
-    return table
+        table = replace(table, runs=(*table.runs, run))
+        yield table
+
+
+ARTEFACTS = (
+    Artefact(
+        "table2",
+        steps,
+        full=Table2Settings(),
+        # A look at the whole table in a minute or two.
+        quick=Table2Settings(
+            episodes=1_000, samples=2, occupancy_episodes=500, choice_episodes=250, max_iterations=6
+        ),
+        takes=("episodes", "samples", "states", "quick"),
+        resumes=True,
+    ),
+)
 
 
 def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) -> Run:
@@ -178,24 +167,18 @@ def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) ->
 
 def _earlier(settings: Table2Settings) -> Table2:
     """Return what an earlier run left in the folder, if its settings are the same."""
-    document = written("table2", settings.folder)
-    fresh = Table2((), settings)
+    document = folder.earlier("table2", settings)
     if document is None:
-        return fresh
-    check_same("table2", settings.folder, document, settings)
-    try:
-        return replace(
-            fresh,
+        return Table2((), settings=settings)
+    with folder.reading("table2", settings.folder):
+        return Table2(
             runs=tuple(_run(entry) for entry in document["runs"]),
             choice=None if document["choice"] is None else _choice(document["choice"]),
             tail_bound=document["tail_bound"],
             compile_seconds=float(document["compile_seconds"]),
             seconds=float(document["seconds"]),
+            settings=settings,
         )
-    except (KeyError, TypeError, ValueError):
-        raise FileError(
-            f"{settings.folder}/table2.json is damaged: delete it, or name another folder"
-        ) from None
 
 
 def _run(entry: Mapping[str, Any]) -> Run:

@@ -7,39 +7,27 @@ the paper gives no measure, so the shares that count as a match and as close are
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellweight.common.checks import FloatArray
 from bellweight.display import Column as Shown
 from bellweight.display import Table
 from bellweight.reproduce import verdicts
-from bellweight.reproduce.artefact import (
-    Reproduction,
-    Settings,
-    Tell,
-    Wanted,
-    exact_settings,
-    ignore,
-)
-from bellweight.reproduce.figure_queue import Column, columns_of
-from bellweight.reproduce.figure_queue_view import DRAWN
+from bellweight.reproduce.artefact import Artefact
 from bellweight.reproduce.paper import OCCUPIED_FROM
-from bellweight.reproduce.queue_runs import OPTIMAL
-from bellweight.reproduce.statements import STATED, statement_table
-from bellweight.reproduce.times import Time
+from bellweight.reproduce.queue.curves import FIXED, Column, Curve, QueueCurves, panel, steps
+from bellweight.reproduce.queue.runs import OPTIMAL
+from bellweight.reproduce.tables import STATED, statement_table
 from bellweight.reproduce.verdicts import Compared
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bellweight.display.panels import Panel
-
-EPISODES = 0
-RESUMES = False
 MATCH = 0.02
 """Share of the time spent elsewhere up to which an occupancy counts as the same."""
 CLOSE = 0.1
@@ -47,19 +35,12 @@ CLOSE = 0.1
 NEGLIGIBLE = 1e-3
 _LEAST_DRAWN = 1e-5
 
-_FIXED = ("Fixed 0.9", "Fixed 0.999")
 _ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
 
 
 @dataclass(frozen=True, eq=False)
-class OccupancyFigure(Reproduction):
-    """One panel for each initial distribution."""
-
-    columns: tuple[Column, ...]
-    settings: Settings
-    seconds: float = 0.0
-    complete: bool = True
-    name: str = "figure-occupancy"
+class OccupancyFigure(QueueCurves):
+    """Occupancies, and how far they are from that of the optimal policy."""
 
     @property
     def caption(self) -> str:
@@ -71,76 +52,40 @@ class OccupancyFigure(Reproduction):
             f"spends its time. The scale is logarithmic and ends at {_LEAST_DRAWN:g}."
         )
 
-    def document(self) -> dict[str, Any]:
-        """Return the occupancies inside the windows, and distances over all states."""
+    @staticmethod
+    def drawn(curve: Curve) -> dict[str, FloatArray]:
+        """Return the occupancy."""
+        return {"occupancy": curve.occupancy}
+
+    @staticmethod
+    def numbers(column: Column, curve: Curve) -> dict[str, Any]:
+        """Return the distance to the optimal occupancy, and where the time is spent."""
+        occupancy = curve.occupancy
         return {
-            "seconds": self.seconds,
-            "columns": [
-                {
-                    "initial": column.initial,
-                    "title": column.title,
-                    "window": [int(column.window[0]), int(column.window[-1])],
-                    "curves": [
-                        {
-                            **_numbers(column, curve.policy),
-                            "occupancy": curve.occupancy[column.window].tolist(),
-                        }
-                        for curve in column.curves
-                    ],
-                }
-                for column in self.columns
-            ],
+            "elsewhere": elsewhere(column, curve.policy),
+            "mean": float(occupancy @ np.arange(len(occupancy))),
+            "below": float(occupancy[:OCCUPIED_FROM].sum()),
+            "inside": float(occupancy[column.window].sum()),
         }
 
     def tables(self) -> tuple[Table, ...]:
         """Return the verdicts, and the distances to the optimal occupancy."""
         return statement_table(self.compared()), _distances(self.columns)
 
-    def rows(self) -> Table:
-        """Return every number that is drawn."""
-        rows = tuple(
-            {
-                "initial": column.initial,
-                "policy": curve.policy,
-                "state": int(state),
-                "occupancy": float(curve.occupancy[state]),
-            }
-            for column in self.columns
-            for curve in column.curves
-            for state in column.window
-        )
-        keys = ("initial", "policy", "state", "occupancy")
-        return Table("Occupancy", tuple(Shown(key, key) for key in keys), rows)
-
     def compared(self) -> tuple[Compared, ...]:
         """Return the verdicts on what the paper's text says of this figure."""
         return compared(self.columns)
-
-    def times(self) -> tuple[Time, ...]:
-        """Return the time of the whole figure."""
-        return (Time("solving all methods, everything included", self.seconds),)
 
     def figure(self) -> Figure:
         """Return the picture."""
         from bellweight.display.panels import panel_figure
 
-        return panel_figure([[_panel(column) for column in self.columns]])
+        label = "share of discounted time (log)"
+        look: dict[str, Any] = {"y_range": (_LEAST_DRAWN, 1.0), "is_log": True}
+        return panel_figure([[panel(c, label, "occupancy", **look) for c in self.columns]])
 
 
-def settings(wanted: Wanted) -> Settings:
-    """Return the settings: everything is exact, and quick anyway."""
-    return exact_settings("figure-occupancy", wanted)
-
-
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> OccupancyFigure:
-    """Compute the panels; they take seconds, so a part of them is not worth a picture."""
-    began = time.perf_counter()
-    columns = columns_of(tell)
-    found = OccupancyFigure(columns, settings, time.perf_counter() - began)
-    keep(found)
-    return found
+ARTEFACTS = (Artefact("figure-occupancy", partial(steps, OccupancyFigure)),)
 
 
 def elsewhere(column: Column, policy: str) -> float:
@@ -153,7 +98,7 @@ def compared(columns: Sequence[Column]) -> tuple[Compared, ...]:
     """Return the verdicts on the paper's statements; they need all three columns."""
     named = {column.initial: column for column in columns}
     return (
-        *(_never_everywhere(columns, name) for name in _FIXED),
+        *(_never_everywhere(columns, name) for name in FIXED),
         _near(named["geometric"], MATCH, "match"),
         _near(named["empty"], CLOSE, "closely approximate"),
         _rarely_short(named["reverse"]),
@@ -191,21 +136,9 @@ def _rarely_short(column: Column) -> Compared:
     return Compared(what, f"{_percent(mass[most])} of the time", STATED, verdict)
 
 
-def _numbers(column: Column, policy: str) -> dict[str, Any]:
-    occupancy = column[policy].occupancy
-    states = np.arange(len(occupancy))
-    return {
-        "policy": policy,
-        "elsewhere": elsewhere(column, policy),
-        "mean": float(occupancy @ states),
-        "below": float(occupancy[:OCCUPIED_FROM].sum()),
-        "inside": float(occupancy[column.window].sum()),
-    }
-
-
 def _distances(columns: Sequence[Column]) -> Table:
     rows = tuple(
-        {"initial": column.title, **_numbers(column, curve.policy)}
+        {"initial": column.title, "policy": curve.policy, **OccupancyFigure.numbers(column, curve)}
         for column in columns
         for curve in column.curves
     )
@@ -220,21 +153,6 @@ def _distances(columns: Sequence[Column]) -> Table:
             Shown("inside", "inside the panel", _percent),
         ),
         rows=rows,
-    )
-
-
-def _panel(column: Column) -> Panel:
-    from bellweight.display.panels import Panel
-
-    shown = column.window
-    return Panel(
-        title=column.title,
-        x_label="queue length (jobs)",
-        y_label="share of discounted time (log)",
-        x=shown,
-        curves={name: column[name].occupancy[shown] for name in DRAWN},
-        y_range=(_LEAST_DRAWN, 1.0),
-        is_log=True,
     )
 
 

@@ -8,7 +8,6 @@ policies meet the same luck.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -18,7 +17,6 @@ import numpy as np
 
 from bellweight.basis import Polynomial
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import BellweightWarning
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import rollout_of
 from bellweight.plans.auto import Auto
@@ -28,8 +26,9 @@ from bellweight.plans.resampling import Resampled, redrawn
 from bellweight.policies import Policy, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
+from bellweight.reproduce.network.runs import OTHER_TIE_ORDER
 from bellweight.reproduce.paper import TABLE2_HORIZON
-from bellweight.reproduce.table2_runs import OTHER_TIE_ORDER
+from bellweight.reproduce.runs import without_warnings
 from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method, Stop
@@ -105,9 +104,7 @@ class Arena:
         stop: Stop | None = None,
     ) -> Any:
         """Run a method or plan on some states."""
-        with warnings.catch_warnings():
-            # Functions that a sample cannot tell apart are dropped; the cost shows what it did.
-            warnings.simplefilter("ignore", BellweightWarning)
+        with without_warnings():
             return solve(
                 self.model, BASIS, method, rows=SampledRows(states), simulation=self.simulation,
                 stop=stop, regularisation=delta, seed=self.seed(sample, Purpose.OCCUPANCY),
@@ -216,11 +213,11 @@ def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entr
         methods = {"Fixed": Fixed("initial"), "Random": FromPolicy(Uniform()), "DIA": DIA()}
         plan = replace(plan, candidates={**rules, **methods})
     began = time.perf_counter()
-    league: RaceResult = arena.solve(sample, arena.states(sample), plan)
+    race: RaceResult = arena.solve(sample, arena.states(sample), plan)
     seconds = time.perf_counter() - began
     name = AUTO_BASELINES if baselines else AUTO
-    more = {"chosen": league.winner, "seconds": seconds, "reported": league.cost}
-    return [arena.judged("auto", sample, name, league.policy, **more)]
+    more = {"chosen": race.winner, "seconds": seconds, "reported": race.cost}
+    return [arena.judged("auto", sample, name, race.policy, **more)]
 
 
 def dual(arena: Arena, sample: int, deltas: Sequence[float]) -> list[Entry]:

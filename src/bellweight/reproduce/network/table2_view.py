@@ -9,31 +9,33 @@ from typing import TYPE_CHECKING, Any
 from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.reproduce import verdicts
-from bellweight.reproduce.paper import (
-    TABLE2_HORIZON,
-    TABLE2_LARGEST_QUEUE,
-    TABLE2_LARGEST_TOTAL,
-    TABLE2_STATES,
-)
-from bellweight.reproduce.table2_runs import (
+from bellweight.reproduce.network.runs import (
     BEST_STATIC,
     LAST_BUFFER,
     METHODS,
     OTHER_TIE,
     Run,
 )
+from bellweight.reproduce.paper import (
+    TABLE2_HORIZON,
+    TABLE2_LARGEST_QUEUE,
+    TABLE2_LARGEST_TOTAL,
+    TABLE2_STATES,
+    Printed,
+)
+from bellweight.reproduce.tables import compared_cost, judged_table, long_table, paper_cells
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import TABLE2_EPISODES, Compared, interval
 
 if TYPE_CHECKING:
-    from bellweight.reproduce.table2 import Table2
-    from bellweight.reproduce.table2_summary import Estimate, Summary
+    from bellweight.reproduce.network.summary import Estimate, Summary
+    from bellweight.reproduce.network.table2 import Table2
 
 _ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
 
 
-def _gap(value: tuple[float, float]) -> str:
-    return f"{value[0]:+,.2f} ± {value[1]:,.2f}"
+def _gap(value: Printed) -> str:
+    return f"{value.mean:+,.2f} ± {value.half_width:,.2f}"
 
 
 def _width(value: float) -> str:
@@ -53,7 +55,6 @@ _COST_COLUMNS = (
     Column("difference", "minus last buffer", _gap),
     Column("difference_between", "± samples", _width),
     Column("paper", "paper", interval),
-    Column("verdict", "verdict", right=False),
 )
 _GENERATION_COLUMNS = (
     Column("states", "states", lambda value: f"{value:,}"),
@@ -67,14 +68,13 @@ _GENERATION_COLUMNS = (
 def cost_table(table: Table2, states: int) -> Table:
     """Return the costs of all policies for one number of states."""
     rows = table.summaries(states)
-    reasons = verdicts.reasons(row.verdict for row in rows)
     unfinished = "" if table.complete else f" (unfinished: {table.progress} rows)"
-    return Table(
-        title=f"{states:,} constraint states: discounted cost over {TABLE2_HORIZON:,} steps, "
+    return judged_table(
+        f"{states:,} constraint states: discounted cost over {TABLE2_HORIZON:,} steps, "
         f"mean of {_samples(max((row.samples for row in rows), default=0))}{unfinished}",
-        columns=_COST_COLUMNS,
-        rows=tuple(_cost_row(row, reasons) for row in rows),
-        notes=(*verdicts.numbered(reasons), *_notes_for(rows, states)),
+        _COST_COLUMNS,
+        [(_cost_row(row), row.verdict) for row in rows],
+        _notes_for(rows, states),
     )
 
 
@@ -89,12 +89,11 @@ def generation_table(table: Table2) -> Table:
     )
 
 
-def long_table(table: Table2) -> Table:
+def all_rows(table: Table2) -> Table:
     """Return every row of every sample, then the mean over samples, in full precision."""
     rows = [_run_row(run, table.settings.episodes) for run in table.runs]
     rows += [_mean_row(row) for n in table.settings.states for row in table.summaries(n)]
-    keys = dict.fromkeys(key for row in rows for key in row)
-    return Table("Table 2", tuple(Column(key, key) for key in keys), tuple(rows))
+    return long_table("Table 2", rows)
 
 
 def general_notes(table: Table2) -> tuple[str, ...]:
@@ -137,12 +136,7 @@ def general_notes(table: Table2) -> tuple[str, ...]:
 def compared(rows: Sequence[Summary]) -> tuple[Compared, ...]:
     """Return the verdicts on the paper's costs, and on the extent of its sample of states."""
     found = [
-        Compared(
-            what=row.policy,
-            ours=interval((row.cost.mean, row.cost.simulated)),
-            paper=interval((row.paper.mean, row.paper.half_width)),
-            verdict=row.verdict,
-        )
+        compared_cost(row.policy, interval(_simulated(row.cost)), row.paper, row.verdict)
         for row in rows
         if row.paper is not None and row.verdict is not None
     ]
@@ -228,19 +222,25 @@ def _episode_note(table: Table2) -> str:
     )
 
 
-def _cost_row(row: Summary, reasons: list[str]) -> dict[str, Any]:
+def _simulated(estimate: Estimate) -> Printed:
+    """Return a mean over samples with the error of simulation alone."""
+    return Printed(estimate.mean, estimate.simulated)
+
+
+def _cost_row(row: Summary) -> dict[str, Any]:
     cost, gap = row.cost, row.difference
     spread = cost.deviation is not None
+    standing = {} if row.standing is None else {"verdict": row.standing}
     return {
         "policy": row.policy,
-        "cost": (cost.mean, cost.simulated),
+        "cost": _simulated(cost),
         "between": cost.between,
         "deviation": cost.deviation,
         "range": (cost.low, cost.high) if spread else None,
-        "difference": None if row.policy == LAST_BUFFER else (gap.mean, gap.simulated),
+        "difference": None if row.policy == LAST_BUFFER else _simulated(gap),
         "difference_between": gap.between,
-        "paper": row.paper and (row.paper.mean, row.paper.half_width),
-        "verdict": row.standing or verdicts.marked(row.verdict, reasons),
+        "paper": row.paper,
+        **standing,
     }
 
 
@@ -277,8 +277,7 @@ def _mean_row(row: Summary) -> dict[str, Any]:
         "episodes": row.episodes,
         **_spread("", row.cost),
         **_spread("difference_", row.difference),
-        "paper": row.paper and row.paper.mean,
-        "paper_half_width": row.paper and row.paper.half_width,
+        **paper_cells(row.paper),
         "verdict": row.standing or (row.verdict and row.verdict.word),
         "reason": row.verdict and row.verdict.reason,
     }

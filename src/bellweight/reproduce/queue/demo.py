@@ -17,7 +17,7 @@ from bellweight.problems import single_queue
 from bellweight.report import report
 from bellweight.report.document import plain
 from bellweight.reproduce.artefact import Tell, ignore
-from bellweight.reproduce.queue_runs import methods as queue_methods
+from bellweight.reproduce.queue.runs import methods as queue_methods
 from bellweight.solve import Result, solve
 
 

@@ -8,25 +8,24 @@ independent. Within a sample all policies meet the same luck.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 
 import numpy as np
 
 from bellweight.basis import Polynomial
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import ArgumentError, BellweightWarning
+from bellweight.common.status import ArgumentError
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import evaluate, rollout_of
 from bellweight.policies import Greedy, Rule, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
-from bellweight.reproduce.artefact import Settings, finished
+from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
+from bellweight.reproduce.runs import finished, without_warnings
 from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import HistoryEntry, Method, Stop
@@ -54,8 +53,7 @@ class Table2Settings(Settings):
 
     `episodes` are those of the evaluation, for each sample and policy; `occupancy_episodes` those
     of an occupancy estimate; `choice_episodes` those by which the best static priority is chosen.
-    `max_iterations` limits PIA, which oscillates. `folder` is where an earlier run may have left
-    finished rows.
+    `max_iterations` limits PIA, which oscillates.
     """
 
     episodes: int = 80_000
@@ -64,7 +62,6 @@ class Table2Settings(Settings):
     occupancy_episodes: int = 4_000
     choice_episodes: int = 4_000
     max_iterations: int = 20
-    folder: Path | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -254,9 +251,7 @@ class Workshop:
         seed: int,
         watch: Watch | bool = False,
     ) -> Result:
-        with warnings.catch_warnings():
-            # The row keeps them.
-            warnings.simplefilter("ignore", BellweightWarning)
+        with without_warnings():  # the row keeps them
             return solve(
                 self.model,
                 BASIS,

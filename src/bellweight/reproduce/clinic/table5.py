@@ -10,9 +10,7 @@ paper: start at the initial distribution, step 1, temperature = smoothing_mass =
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,26 +18,24 @@ import numpy as np
 
 from bellweight import exact
 from bellweight.basis import Polynomial
-from bellweight.common.status import ArgumentError, BellweightWarning, Status
+from bellweight.common.status import Status
 from bellweight.display import Table
-from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare, evaluate
+from bellweight.evaluation.evaluate import Comparison, Difference, Evaluation, compare
 from bellweight.models import TabularModel
-from bellweight.policies import Policy
 from bellweight.problems import scheduling
 from bellweight.program import AllRows, conditioning
 from bellweight.report.document import plain
-from bellweight.reproduce import table5_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
-from bellweight.reproduce.clinic import methods
+from bellweight.reproduce import verdicts
+from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
+from bellweight.reproduce.clinic import table5_view
+from bellweight.reproduce.clinic.tables_3_4 import methods
 from bellweight.reproduce.paper import CLINIC_EPISODES, CLINIC_HORIZON, TABLE5, Printed
+from bellweight.reproduce.runs import exact_cost, finished, simulated_cost, without_warnings
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict
 from bellweight.solve import Result, solve
 
-EPISODES = CLINIC_EPISODES
-RESUMES = False
 DEGREES = (1, 2, 3, 4)
-_QUICK = 1_000
 
 
 @dataclass(frozen=True)
@@ -108,9 +104,6 @@ class Table5(Reproduction):
 
     optimum: Optimum
     parts: tuple[Part, ...]
-    settings: Settings
-    seconds: float
-    name: str = "table5"
 
     @property
     def complete(self) -> bool:
@@ -118,7 +111,7 @@ class Table5(Reproduction):
         return len(self.parts) == len(DEGREES)
 
     def __getitem__(self, degree: int) -> Part:
-        """Return the part of a degree."""
+        """Return the rows of a degree."""
         return next(part for part in self.parts if part.degree == degree)
 
     def document(self) -> dict[str, Any]:
@@ -132,7 +125,7 @@ class Table5(Reproduction):
 
     def rows(self) -> Table:
         """Return all numbers as one long table."""
-        return table5_view.long_table(self)
+        return table5_view.all_rows(self)
 
     def compared(self) -> tuple[Compared, ...]:
         """Return the verdict on every number of the paper's table."""
@@ -147,41 +140,38 @@ class Table5(Reproduction):
         )
 
 
-def settings(wanted: Wanted) -> Settings:
-    """Return the settings: as many episodes as the paper, fewer, or exact values only."""
-    wanted.only("table5", "episodes", "exact", "quick")
-    if wanted.exact and wanted.episodes is not None:
-        raise ArgumentError("give --exact or --episodes, not both")
-    usual = _QUICK if wanted.quick else EPISODES
-    episodes = None if wanted.exact else wanted.episodes or usual
-    return Settings(episodes, wanted.seed, wanted.jobs)
-
-
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> Table5:
-    """Compute the table degree by degree; `keep` sees it after each one."""
-    began = time.perf_counter()
+def steps(settings: Settings, tell: Tell) -> Iterator[Table5]:
+    """Compute the table degree by degree."""
     tell("the exact optimum", 0.0)
     model = scheduling("tiny").to_tabular(clip=True)
-    table = Table5(_optimum(model, settings), (), settings, 0.0)
+    table = Table5(_optimum(model, settings), (), settings=settings)
     for place, degree in enumerate(DEGREES):
         tell(f"degree {degree}", place / len(DEGREES))
         part = _part(model, degree, table.optimum.exact, settings)
-        table = replace(table, parts=(*table.parts, part), seconds=time.perf_counter() - began)
-        keep(table)
-    return table
+        table = replace(table, parts=(*table.parts, part))
+        yield table
+
+
+ARTEFACTS = (
+    Artefact(
+        "table5",
+        steps,
+        full=Settings(CLINIC_EPISODES),
+        quick=Settings(1_000),
+        takes=("episodes", "exact", "quick"),
+    ),
+)
 
 
 def _optimum(model: TabularModel, settings: Settings) -> Optimum:
     policy = exact.optimal(model).policy
-    simulated = None
-    if settings.episodes is not None:
-        simulated = evaluate(
-            model, policy, settings.episodes, horizon=CLINIC_HORIZON, seed=settings.seed,
-            jobs=settings.jobs,
-        )  # fmt: skip
-    return Optimum(_cost(model, policy), _cost(model, policy, CLINIC_HORIZON), simulated)
+    return Optimum(
+        exact_cost(model, policy),
+        exact_cost(model, policy, CLINIC_HORIZON),
+        None
+        if settings.episodes is None
+        else simulated_cost(model, policy, settings, CLINIC_HORIZON),
+    )
 
 
 def _part(model: TabularModel, degree: int, optimum: float, settings: Settings) -> Part:
@@ -203,9 +193,7 @@ def _part(model: TabularModel, degree: int, optimum: float, settings: Settings) 
 
 
 def _solved(model: TabularModel, basis: Polynomial, method: Any) -> Result:
-    with warnings.catch_warnings():
-        # That functions of higher degree depend on others is what the rank in the table says.
-        warnings.simplefilter("ignore", BellweightWarning)
+    with without_warnings():
         return finished(solve(model, basis, method, judge=False))
 
 
@@ -233,7 +221,7 @@ def _row(
     printed: Printed | None,
     optimum: float,
 ) -> Row:
-    cost = _cost(model, result.policy, CLINIC_HORIZON)
+    cost = exact_cost(model, result.policy, CLINIC_HORIZON)
     assert result.cost is not None
     assert result.lower_bound is not None
     return Row(
@@ -252,7 +240,7 @@ def _row(
 
 
 def _gap(model: TabularModel, random: Result, dia: Result, simulated: Comparison | None) -> Gap:
-    costs = [_cost(model, result.policy, CLINIC_HORIZON) for result in (random, dia)]
+    costs = [exact_cost(model, result.policy, CLINIC_HORIZON) for result in (random, dia)]
     difference = costs[0] - costs[1]
     rows = AllRows().on(model, random.basis)
     values = rows.values(random.coef)
@@ -265,7 +253,3 @@ def _gap(model: TabularModel, random: Result, dia: Result, simulated: Comparison
         same_policy=np.array_equal(random.policy.table, dia.policy.table),
         value_change=float(np.abs(rows.values(dia.coef) - values).max() / np.abs(values).max()),
     )
-
-
-def _cost(model: TabularModel, policy: Policy, horizon: int | None = None) -> float:
-    return float(model.initial @ exact.policy_value(model, policy, horizon))

@@ -6,7 +6,7 @@ discount, the number of basis functions) is compared with the model. The paper p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +16,14 @@ from bellweight.display import Column, Table
 from bellweight.problems import QueueNetwork
 from bellweight.report.document import plain
 from bellweight.reproduce import paper, verdicts
-from bellweight.reproduce.artefact import (
-    Reproduction,
-    Settings,
-    Tell,
-    Wanted,
-    exact_settings,
-    ignore,
-)
-from bellweight.reproduce.statements import statement_table
-from bellweight.reproduce.table2_runs import BASIS
-from bellweight.reproduce.times import Time
+from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
+from bellweight.reproduce.network.runs import BASIS
+from bellweight.reproduce.tables import long_table, statement_table
 from bellweight.reproduce.verdicts import Compared
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EPISODES = 0
-RESUMES = False
 _PLACES = ((0, 0), (1, 0), (0, 1), (2, 0), (2, 1), (1, 1), (2, 2), (0, 2))
 """Column and row of each queue: one column for each server, and no two arrows cross."""
 
@@ -43,11 +33,8 @@ class NetworkFigure(Reproduction):
     """The network, as the model has it."""
 
     network: QueueNetwork
-    settings: Settings
     discount: float
     n_basis: int
-    complete: bool = True
-    name: str = "figure-network"
 
     @property
     def caption(self) -> str:
@@ -98,8 +85,7 @@ class NetworkFigure(Reproduction):
             }
             for i, following in enumerate(network.routes)
         )
-        keys = ("queue", "server", "arrival", "service", "next")
-        return Table("Network", tuple(Column(key, key) for key in keys), rows)
+        return long_table("Network", rows)
 
     def compared(self) -> tuple[Compared, ...]:
         """Return the verdicts on what the paper says of the network."""
@@ -120,10 +106,6 @@ class NetworkFigure(Reproduction):
                 ("Basis functions", self.n_basis, paper.NETWORK_FUNCTIONS),
             )
         )
-
-    def times(self) -> tuple[Time, ...]:
-        """Return nothing: a picture takes no time to speak of."""
-        return ()
 
     def figure(self) -> Figure:
         """Return the picture."""
@@ -157,21 +139,15 @@ class NetworkFigure(Reproduction):
         )
 
 
-def settings(wanted: Wanted) -> Settings:
-    """Return the settings: there is nothing to choose."""
-    return exact_settings("figure-network", wanted)
-
-
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> NetworkFigure:
+def steps(settings: Settings, _: Tell) -> Iterator[NetworkFigure]:
     """Read the network from the model that Table 2 uses."""
     network = QueueNetwork()
     model = network.model(compiled=False)
     n_basis = BASIS(np.ones((1, network.n_queues))).shape[1]
-    found = NetworkFigure(network, settings, model.discount, n_basis)
-    keep(found)
-    return found
+    yield NetworkFigure(network, model.discount, n_basis, settings=settings)
+
+
+ARTEFACTS = (Artefact("figure-network", steps),)
 
 
 def _side(queue: int) -> str:

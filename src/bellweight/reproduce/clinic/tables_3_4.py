@@ -13,35 +13,41 @@ shows the cheapest phase and the notes show all of them.
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bellweight.basis import Affine
-from bellweight.common.status import BellweightWarning, Status
-from bellweight.display import Table
+from bellweight.common.status import Status
+from bellweight.display import Column, Table
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare_ties, evaluate
 from bellweight.models import LinearModel
 from bellweight.policies import Greedy
 from bellweight.problems import scheduling
 from bellweight.report.document import plain
-from bellweight.reproduce import clinic_view, verdicts
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, finished, ignore
-from bellweight.reproduce.paper import CLINIC_HORIZON, Printed
-from bellweight.reproduce.times import Time
+from bellweight.reproduce import verdicts
+from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
+from bellweight.reproduce.paper import CLINIC_HORIZON, CLINIC_TABLES, Printed, PrintedClinic
+from bellweight.reproduce.runs import finished, simulated_cost, without_warnings
+from bellweight.reproduce.tables import (
+    compared_cost,
+    ended,
+    judged_table,
+    long_table,
+    paper_cells,
+)
+from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
 from bellweight.simulation import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
-EPISODES = 50_000
 OCCUPANCY_EPISODES = 2_048
 TIE_EPISODES = 1_000
-_QUICK = 1_000
 
 
 @dataclass(frozen=True)
@@ -82,10 +88,7 @@ class ClinicTable(Reproduction):
     size: str
     rows_done: tuple[Row, ...]
     ties: Comparison | None
-    settings: Settings
     compile_seconds: float
-    seconds: float
-    name: str = "table3"
 
     @property
     def complete(self) -> bool:
@@ -98,25 +101,45 @@ class ClinicTable(Reproduction):
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
-        return {**plain(self), "notes": list(clinic_view.notes(self))}
+        return {**plain(self), "notes": list(notes(self))}
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the table of methods, and the one of tie rules."""
-        return clinic_view.tables(self)
+        """Return the table of methods with numbered reasons, and the one of tie rules."""
+        main = judged_table(
+            f"The {self.size} clinic: discounted cost over {CLINIC_HORIZON} steps",
+            _COLUMNS,
+            [(_shown(row), row.verdict) for row in self.rows_done],
+            notes(self),
+        )
+        if self.ties is None:
+            return (main,)
+        return main, Table(
+            title="The same value in every state: what the tie rule makes of it",
+            columns=_TIE_COLUMNS,
+            rows=tuple({"rule": rule, "cost": e} for rule, e in self.ties.evaluations.items()),
+        )
 
     def rows(self) -> Table:
         """Return all numbers as one long table."""
-        return clinic_view.long_table(self)
+        rows = [_long(self.size, row) for row in self.rows_done]
+        if self.ties is not None:
+            rows += [
+                {
+                    "size": self.size,
+                    "method": "constant value",
+                    "tie_rule": rule,
+                    "cost": evaluation.mean,
+                    "half_width": evaluation.half_width,
+                    "episodes": evaluation.episodes,
+                }
+                for rule, evaluation in self.ties.evaluations.items()
+            ]
+        return long_table(self.name, rows)
 
     def compared(self) -> tuple[Compared, ...]:
         """Return the verdict on every cost of the paper's table."""
         return tuple(
-            Compared(
-                what=row.method,
-                ours=interval((row.cost.mean, row.cost.half_width)),
-                paper=interval((row.paper.mean, row.paper.half_width)),
-                verdict=row.verdict,
-            )
+            compared_cost(row.method, interval(row.cost), row.paper, row.verdict)
             for row in self.rows_done
         )
 
@@ -124,15 +147,8 @@ class ClinicTable(Reproduction):
         """Return the time of each method beside the paper's, and that of compiling."""
         return (
             *(Time(row.method, row.seconds, row.paper_seconds) for row in self.rows_done),
-            Time("compiling, or loading what was compiled before", self.compile_seconds),
+            Time(COMPILING, self.compile_seconds),
         )
-
-
-def settings_for(name: str, wanted: Wanted) -> Settings:
-    """Return the settings: 50,000 episodes, or as the command line says."""
-    wanted.only(name, "episodes", "quick")
-    usual = _QUICK if wanted.quick else EPISODES
-    return Settings(wanted.episodes or usual, wanted.seed, wanted.jobs)
 
 
 def methods() -> dict[str, Method]:
@@ -150,38 +166,39 @@ def basis_of(model: LinearModel) -> Affine:
     return Affine(lower=np.append(-np.inf, np.zeros(model.dimension)))
 
 
-def reproduce_clinic(
-    name: str,
-    size: str,
-    printed: Mapping[str, Printed],
-    paper_seconds: Mapping[str, float],
-    settings: Settings,
-    tell: Tell = ignore,
-    keep: Callable[[Reproduction], object] = ignore,
-) -> ClinicTable:
-    """Compute a table row by row; `keep` sees it after each row."""
-    began = time.perf_counter()
-    model = scheduling(size)
-    tell("compiling, or loading what was compiled before", 0.0)
-    table = ClinicTable(size, (), None, settings, _warm_up(model), 0.0, name)
-    setup = _Bench(model, settings)
+def steps(printed: PrintedClinic, settings: Settings, tell: Tell) -> Iterator[ClinicTable]:
+    """Compute a table row by row, then the costs of the tie rules."""
+    model = scheduling(printed.size)
+    tell(COMPILING, 0.0)
+    table = ClinicTable(printed.size, (), None, _warm_up(model), settings=settings)
+    runs = Runs(model, settings)
     n_steps = len(methods()) + 1
     for place, (label, method) in enumerate(methods().items()):
         tell(label, place / n_steps)
-        row = setup.row(label, method, printed[label], paper_seconds[label])
-        table = replace(table, rows_done=(*table.rows_done, row))
-        table = replace(table, seconds=time.perf_counter() - began)
-        keep(table)
+        table = replace(table, rows_done=(*table.rows_done, runs.row(label, method, printed)))
+        yield table
     tell("tie rules", (n_steps - 1) / n_steps)
     constant = Greedy(basis=basis_of(model), coef=np.zeros(model.dimension + 1), model=model)
     ties = compare_ties(
         model, constant, TIE_EPISODES, horizon=CLINIC_HORIZON, seed=settings.seed,
         jobs=settings.jobs,
     )  # fmt: skip
-    return replace(table, ties=ties, seconds=time.perf_counter() - began)
+    yield replace(table, ties=ties)
 
 
-class _Bench:
+ARTEFACTS = tuple(
+    Artefact(
+        name,
+        partial(steps, printed),
+        full=Settings(50_000),
+        quick=Settings(1_000),
+        takes=("episodes", "quick"),
+    )
+    for name, printed in CLINIC_TABLES.items()
+)
+
+
+class Runs:
     """Solves for each method and evaluates each distinct policy once."""
 
     def __init__(self, model: LinearModel, settings: Settings) -> None:
@@ -189,9 +206,10 @@ class _Bench:
         self.settings = settings
         self._known: list[tuple[np.ndarray[Any, Any], Evaluation]] = []
 
-    def row(self, label: str, method: Method, printed: Printed, paper_seconds: float) -> Row:
+    def row(self, label: str, method: Method, paper: PrintedClinic) -> Row:
         """Run one method."""
         result = finished(self._solve(method))
+        printed = paper.costs[label]
         cost = self._cost(result)
         phases = tuple(
             PhaseCost(phase.cost, phase.half_width or 0.0, phase.is_constant)
@@ -206,7 +224,7 @@ class _Bench:
             columns=result.reported.columns or 0,
             rounds=sum(record.passes for record in result.history),
             seconds=result.seconds,
-            paper_seconds=paper_seconds,
+            paper_seconds=paper.seconds[label],
             cost=cost,
             paper=printed,
             objective=result.objective,
@@ -216,9 +234,7 @@ class _Bench:
         )
 
     def _solve(self, method: Method) -> Result:
-        with warnings.catch_warnings():
-            # A constant value function is what these tables show; the row says so itself.
-            warnings.simplefilter("ignore", BellweightWarning)
+        with without_warnings():
             return solve(
                 self.model,
                 basis_of(self.model),
@@ -234,10 +250,7 @@ class _Bench:
         for coef, known in self._known:
             if np.allclose(coef, result.coef, rtol=1e-9, atol=1e-9):
                 return known
-        found = evaluate(
-            self.model, result.policy, self.settings.episodes, horizon=CLINIC_HORIZON,
-            seed=self.settings.seed, jobs=self.settings.jobs,
-        )  # fmt: skip
+        found = simulated_cost(self.model, result.policy, self.settings, CLINIC_HORIZON)
         self._known.append((result.coef, found))
         return found
 
@@ -245,9 +258,90 @@ class _Bench:
 def _warm_up(model: LinearModel) -> float:
     """Compile everything once and return the seconds that took."""
     began = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BellweightWarning)
+    with without_warnings():
         few = Simulation(2, CLINIC_HORIZON)
         result = solve(model, basis_of(model), DIA(), simulation=few, judge=False)
     evaluate(model, result.policy, 2, horizon=2)
     return time.perf_counter() - began
+
+
+_COLUMNS = (
+    Column("method", "weights", right=False),
+    Column("columns", "columns", "{:,}".format),
+    Column("cost", "cost", interval),
+    Column("paper", "paper", interval),
+    Column("ended", "iterations"),
+)
+_TIE_COLUMNS = (
+    Column("rule", "ties go to", right=False),
+    Column("cost", "cost", interval),
+)
+
+
+def notes(found: ClinicTable) -> tuple[str, ...]:
+    """Return what the numbers show as a whole."""
+    texts = []
+    for row in found.rows_done:
+        if row.phases:
+            phases = "; ".join(
+                interval(Printed(phase.cost, phase.half_width))
+                + (" (constant value, decided by ties)" if phase.is_constant else "")
+                for phase in row.phases
+            )
+            texts.append(f"{row.method} cycles between: {phases}. The row shows the cheapest.")
+    texts.append(
+        "Ties go to the earliest day, and to waiting rather than a late booking: the rule is part "
+        "of every cost here."
+    )
+    if found.rows_done:
+        most = max(row.rounds for row in found.rows_done)
+        texts.append(
+            f"Every program ends with a pricing round without a violated row (at most {most} "
+            "rounds per run). The minimum-norm dual is the one over the generated columns."
+        )
+        tail = found.rows_done[0].cost.tail_bound
+        if tail is not None:
+            texts.append(
+                f"The costs leave out what comes after step {CLINIC_HORIZON}: for any policy at "
+                f"all, at most {tail:,.0f}, a crude bound."
+            )
+    return tuple(texts)
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return {
+        "method": row.method,
+        "columns": row.columns,
+        "cost": row.cost,
+        "paper": row.paper,
+        "ended": ended(row.iterations, row.status),
+    }
+
+
+def _long(size: str, row: Row) -> dict[str, Any]:
+    numbers: dict[str, Any] = {
+        "size": size,
+        "method": row.method,
+        "tie_rule": "model's own",
+        "cost": row.cost.mean,
+        "half_width": row.cost.half_width,
+        "episodes": row.cost.episodes,
+        "horizon": row.cost.horizon,
+        "tail_bound": row.cost.tail_bound,
+        "seed": row.cost.seed,
+        **paper_cells(row.paper),
+        "difference": row.verdict.difference,
+        "verdict": row.verdict.word,
+        "reason": row.verdict.reason,
+        "status": row.status.name,
+        "iterations": row.iterations,
+        "columns": row.columns,
+        "rounds": row.rounds,
+        "objective": row.objective,
+        "is_constant": row.is_constant,
+    }
+    for number, phase in enumerate(row.phases, start=1):
+        numbers[f"phase_{number}_cost"] = phase.cost
+        numbers[f"phase_{number}_half_width"] = phase.half_width
+        numbers[f"phase_{number}_is_constant"] = phase.is_constant
+    return numbers

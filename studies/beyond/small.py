@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any
 
 from bellweight import exact
 from bellweight.basis import Affine, Polynomial
-from bellweight.common.status import BellweightWarning, Status
+from bellweight.common.status import Status
 from bellweight.models import TabularModel
 from bellweight.plans.enrichment import Enriched
 from bellweight.plans.relatives import PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.problems import scheduling, single_queue
-from bellweight.reproduce.artefact import finished
-from bellweight.reproduce.beyond_network import Entry
+from bellweight.reproduce.runs import finished, without_warnings
 from bellweight.solve import Result, solve
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 from bellweight.weights.steps import Adaptive, Anderson
+from studies.beyond.network import Entry
 
 QUEUE = "single queue, empty system"
 CLINIC = "tiny clinic"
@@ -68,8 +67,7 @@ def relatives() -> list[Entry]:
     }
     optimum, found = optimal_cost(model), []
     for name, plan in plans.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BellweightWarning)
+        with without_warnings():
             answer = solve(model, basis, plan, judge=False)
         numbers = {"cost": answer.cost, "lower_bound": answer.lower_bound, "optimum": optimum}
         found.append(Entry("small relatives", None, name, numbers))
@@ -92,8 +90,7 @@ def steps() -> list[Entry]:
     }  # fmt: skip
     found = []
     for name, (model, basis, method) in runs.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BellweightWarning)
+        with without_warnings():
             result: Result = finished(solve(model, basis, method, judge=False))
         numbers = {
             "iterations": len(result.history),

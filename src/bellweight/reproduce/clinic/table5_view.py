@@ -13,17 +13,22 @@ from bellweight.reproduce.paper import (
     TABLE5_FUNCTIONS,
     TABLE5_PERCENT,
 )
+from bellweight.reproduce.tables import (
+    compared_cost,
+    ended,
+    judged_table,
+    long_table,
+    money,
+    paper_cells,
+    simulated_cells,
+)
 from bellweight.reproduce.verdicts import Compared, interval
 
 if TYPE_CHECKING:
-    from bellweight.reproduce.table5 import Part, Row, Table5
+    from bellweight.reproduce.clinic.table5 import Part, Row, Table5
     from bellweight.reproduce.verdicts import Verdict
 
 _CENT = 0.005  # half a unit of the last digit that the paper prints
-
-
-def _money(value: float) -> str:
-    return f"{value:,.2f}"
 
 
 def _percent(value: float) -> str:
@@ -35,23 +40,21 @@ _COLUMNS = (
     Column("functions", "K"),
     Column("rank", "rank"),
     Column("method", "weights", right=False),
-    Column("all_time", "all time", _money),
-    Column("exact", f"{CLINIC_HORIZON} steps", _money),
+    Column("all_time", "all time", money),
+    Column("exact", f"{CLINIC_HORIZON} steps", money),
     Column("simulated", "simulated", interval),
     Column("paper", "paper", interval),
-    Column("bound", "loss at most", _money),
+    Column("bound", "loss at most", money),
     Column("ended", "iterations"),
-    Column("verdict", "verdict", right=False),
 )
 _GAP_COLUMNS = (
     Column("degree", "degree"),
-    Column("exact", "Delta", _money),
+    Column("exact", "Delta", money),
     Column("relative", "Delta (%)", _percent),
     Column("simulated", "simulated, paired", interval),
-    Column("paper", "paper", _money),
+    Column("paper", "paper", money),
     Column("paper_relative", "paper (%)", _percent),
     Column("same", "same policy", right=False),
-    Column("verdict", "verdict", right=False),
 )
 
 
@@ -63,22 +66,21 @@ def tables(found: Table5) -> tuple[Table, ...]:
         "method": "Optimal",
         "all_time": best.all_time,
         "exact": best.exact,
-        "simulated": best.simulated and (best.simulated.mean, best.simulated.half_width),
+        "simulated": best.simulated,
     }
-    reasons = verdicts.reasons(row.verdict for part in found.parts for row in part.rows)
-    rows = [_shown(part, row, reasons) for part in found.parts for row in part.rows]
-    gap_reasons = verdicts.reasons(gap_verdict(part) for part in found.parts)
-    costs = Table(
-        title="The tiny clinic: discounted cost of the greedy policy, exact and simulated",
-        columns=_without(_COLUMNS, simulated),
-        rows=(first, *rows),
-        notes=(*verdicts.numbered(reasons), *notes(found)),
-    )
-    return costs, Table(
-        title=f"Delta: cost of Random minus that of DIA (Random), over {CLINIC_HORIZON} steps",
-        columns=_without(_GAP_COLUMNS, simulated),
-        rows=tuple(_shown_gap(part, gap_reasons) for part in found.parts),
-        notes=verdicts.numbered(gap_reasons),
+    rows = [(_shown(part, row), row.verdict) for part in found.parts for row in part.rows]
+    return (
+        judged_table(
+            "The tiny clinic: discounted cost of the greedy policy, exact and simulated",
+            _without(_COLUMNS, simulated),
+            [(first, None), *rows],
+            notes(found),
+        ),
+        judged_table(
+            f"Delta: cost of Random minus that of DIA (Random), over {CLINIC_HORIZON} steps",
+            _without(_GAP_COLUMNS, simulated),
+            [(_shown_gap(part), gap_verdict(part)) for part in found.parts],
+        ),
     )
 
 
@@ -88,7 +90,7 @@ def notes(found: Table5) -> tuple[str, ...]:
     for part in found.parts:
         for row in part.rows:
             if row.phases:
-                costs = ", ".join(_money(cost) for cost in row.phases)
+                costs = ", ".join(money(cost) for cost in row.phases)
                 texts.append(
                     f"{row.method} cycles at degree {part.degree} between policies that cost "
                     f"{costs} over all time. The row shows the cheapest."
@@ -132,10 +134,8 @@ def compared(found: Table5) -> tuple[Compared, ...]:
         numbers.append(Compared(f"{place}, K", str(part.n_basis), str(functions), verdict))
         for row in part.rows:
             if row.paper is not None and row.verdict is not None:
-                printed = interval((row.paper.mean, row.paper.half_width))
-                numbers.append(
-                    Compared(f"{place}, {row.method}", _money(row.exact), printed, row.verdict)
-                )
+                what = f"{place}, {row.method}"
+                numbers.append(compared_cost(what, money(row.exact), row.paper, row.verdict))
         numbers += _compared_gap(part)
     return tuple(numbers)
 
@@ -156,10 +156,10 @@ def _compared_gap(part: Part) -> list[Compared]:
     ]
 
 
-def long_table(found: Table5) -> Table:
+def all_rows(found: Table5) -> Table:
     """Return every number in full precision."""
-    rows = tuple(_long(found, part, row) for part in found.parts for row in part.rows)
-    return Table(found.name, tuple(Column(key, key) for key in rows[0]), rows)
+    rows = [_long(found, part, row) for part in found.parts for row in part.rows]
+    return long_table(found.name, rows)
 
 
 def _pattern_note(part: Part) -> str:
@@ -169,7 +169,7 @@ def _pattern_note(part: Part) -> str:
     held = "holds" if pattern_holds(part) else "does not hold here"
     return (
         f"The paper's pattern at degree {part.degree}, {claim}, {held}: Random and DIA (Random) "
-        f"{ours}, Delta is {_money(part.gap.exact)} (paper: {_money(printed)})."
+        f"{ours}, Delta is {money(part.gap.exact)} (paper: {money(printed)})."
     )
 
 
@@ -177,8 +177,7 @@ def _without(columns: tuple[Column, ...], simulated: bool) -> tuple[Column, ...]
     return tuple(column for column in columns if simulated or column.key != "simulated")
 
 
-def _shown(part: Part, row: Row, reasons: list[str]) -> dict[str, Any]:
-    ended = "" if row.status.is_success else f" {row.status.name}"
+def _shown(part: Part, row: Row) -> dict[str, Any]:
     return {
         "degree": part.degree,
         "functions": part.n_basis,
@@ -186,31 +185,29 @@ def _shown(part: Part, row: Row, reasons: list[str]) -> dict[str, Any]:
         "method": row.method,
         "all_time": row.all_time,
         "exact": row.exact,
-        "simulated": row.simulated and (row.simulated.mean, row.simulated.half_width),
-        "paper": row.paper and (row.paper.mean, row.paper.half_width),
+        "simulated": row.simulated,
+        "paper": row.paper,
         "bound": row.bound,
-        "ended": f"{row.iterations}{ended}",
-        "verdict": verdicts.marked(row.verdict, reasons),
+        "ended": ended(row.iterations, row.status),
     }
 
 
-def _shown_gap(part: Part, reasons: list[str]) -> dict[str, Any]:
+def _shown_gap(part: Part) -> dict[str, Any]:
     gap, printed = part.gap, TABLE5_DIFFERENCE.get(part.degree)
     return {
         "degree": part.degree,
         # No "-0.00" for costs that differ by rounding alone.
         "exact": round(gap.exact, 9) + 0.0,
         "relative": round(gap.relative, 9) + 0.0,
-        "simulated": gap.simulated and (gap.simulated.mean, gap.simulated.half_width),
+        "simulated": gap.simulated,
         "paper": printed,
         "paper_relative": None if printed is None else TABLE5_PERCENT[part.degree] / 100.0,
         "same": "yes" if gap.same_policy else "no",
-        "verdict": verdicts.marked(gap_verdict(part), reasons),
     }
 
 
 def _long(found: Table5, part: Part, row: Row) -> dict[str, Any]:
-    simulated, verdict, gap = row.simulated, row.verdict, part.gap
+    verdict, gap = row.verdict, part.gap
     return {
         "degree": part.degree,
         "functions": part.n_basis,
@@ -222,12 +219,8 @@ def _long(found: Table5, part: Part, row: Row) -> dict[str, Any]:
         "optimum_all_time": found.optimum.all_time,
         "optimum": found.optimum.exact,
         "bound": row.bound,
-        "simulated": simulated and simulated.mean,
-        "simulated_half_width": simulated and simulated.half_width,
-        "episodes": simulated and simulated.episodes,
-        "seed": simulated and simulated.seed,
-        "paper": row.paper and row.paper.mean,
-        "paper_half_width": row.paper and row.paper.half_width,
+        **simulated_cells(row.simulated),
+        **paper_cells(row.paper),
         "difference": verdict and verdict.difference,
         "verdict": verdict and verdict.word,
         "iterations": row.iterations,

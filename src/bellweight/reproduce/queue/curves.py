@@ -1,16 +1,15 @@
-"""The figure of the single queue: approximate cost-to-go, true cost-to-go, and actions.
+"""What the figures of the single queue share: the curves of every policy, by state.
 
 One column for each initial distribution. The window of states lies where the queue spends its time:
-at the bottom, or for the full system at the top. The paper's text on this figure says where the
-approximations are good; these statements are judged on all states, by exact numbers.
+at the bottom, or for the full system at the top.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,24 +21,16 @@ from bellweight.models import TabularModel
 from bellweight.policies import checked_probabilities
 from bellweight.problems import single_queue
 from bellweight.program import AllRows
-from bellweight.reproduce import figure_queue_view as view
-from bellweight.reproduce.artefact import (
-    Reproduction,
-    Settings,
-    Tell,
-    Wanted,
-    exact_settings,
-    ignore,
-)
-from bellweight.reproduce.queue_runs import OPTIMAL, TITLES, Found, policies
+from bellweight.reproduce.artefact import Reproduction, Settings, Tell
+from bellweight.reproduce.queue.runs import OPTIMAL, TITLES, Found, policies
+from bellweight.reproduce.tables import long_table
 from bellweight.reproduce.times import Time
-from bellweight.reproduce.verdicts import Compared
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from bellweight.display.panels import Panel
 
-EPISODES = 0
-RESUMES = False
+DRAWN = (OPTIMAL, "Fixed 0.9", "Fixed 0.999", "PIA", "DIA (Random)")
+FIXED = ("Fixed 0.9", "Fixed 0.999")
 WINDOW = 61
 """How many states a panel shows."""
 _FEW = 50
@@ -87,64 +78,72 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class QueueFigure(Reproduction):
-    """One column for each initial distribution."""
+class QueueCurves(Reproduction):
+    """A figure of the single queue: one column of panels for each initial distribution."""
 
     columns: tuple[Column, ...]
-    settings: Settings
-    seconds: float = 0.0
-    complete: bool = True
-    name: str = "figure-queue"
 
-    @property
-    def caption(self) -> str:
-        """What the figure shows."""
-        return view.CAPTION
+    @staticmethod
+    @abstractmethod
+    def drawn(curve: Curve) -> dict[str, FloatArray]:
+        """Return what is drawn of a curve, by state (S,)."""
+
+    @staticmethod
+    @abstractmethod
+    def numbers(column: Column, curve: Curve) -> dict[str, Any]:
+        """Return what is said of a curve as a whole, over all states."""
 
     def document(self) -> dict[str, Any]:
-        """Return the curves inside the windows, and the errors over all states."""
-        return {"seconds": self.seconds, "columns": [view.document(c) for c in self.columns]}
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return where actions change, how good the approximations are, and the verdicts."""
-        return view.tables(self)
+        """Return the curves inside the windows, and what is said of them over all states."""
+        return {
+            "columns": [
+                {
+                    "initial": column.initial,
+                    "title": column.title,
+                    "window": [int(column.window[0]), int(column.window[-1])],
+                    "curves": [self._curve_document(column, curve) for curve in column.curves],
+                }
+                for column in self.columns
+            ]
+        }
 
     def rows(self) -> Table:
         """Return every number that is drawn."""
-        return view.long_table(self.columns)
-
-    def compared(self) -> tuple[Compared, ...]:
-        """Return the verdicts on what the paper's text says of this figure."""
-        return view.compared(self.columns)
+        rows = []
+        for column in self.columns:
+            for curve in column.curves:
+                drawn = self.drawn(curve)
+                for state in column.window:
+                    place = {"initial": column.initial, "policy": curve.policy, "state": int(state)}
+                    rows.append(place | {key: float(drawn[key][state]) for key in drawn})
+        return long_table(self.name, rows)
 
     def times(self) -> tuple[Time, ...]:
         """Return the time of the whole figure."""
         return (Time("solving all methods, everything included", self.seconds),)
 
-    def figure(self) -> Figure:
-        """Return the picture."""
-        from bellweight.display.panels import panel_figure
-
-        return panel_figure(view.panels(self.columns))
+    def _curve_document(self, column: Column, curve: Curve) -> dict[str, Any]:
+        drawn = {key: of[column.window].tolist() for key, of in self.drawn(curve).items()}
+        return {"policy": curve.policy, **self.numbers(column, curve), **drawn}
 
 
-def settings(wanted: Wanted) -> Settings:
-    """Return the settings: everything is exact, and quick anyway."""
-    return exact_settings("figure-queue", wanted)
+Figure = TypeVar("Figure", bound=QueueCurves)
 
 
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> QueueFigure:
-    """Compute the columns; they take seconds, so a part of them is not worth a picture."""
-    began = time.perf_counter()
-    columns = columns_of(tell)
-    found = QueueFigure(columns, settings, time.perf_counter() - began)
-    keep(found)
-    return found
+def steps(kind: type[Figure], settings: Settings, tell: Tell) -> Iterator[Figure]:
+    """Compute a figure as a whole: it takes seconds, so a part of it is not worth a picture."""
+    yield kind(columns_of(tell), settings=settings)
 
 
-def columns_of(tell: Tell = ignore) -> tuple[Column, ...]:
+def panel(column: Column, label: str, curve: str, **more: Any) -> Panel:
+    """Return a panel of one number of every drawn policy, by queue length."""
+    from bellweight.display.panels import Panel
+
+    curves = {name: getattr(column[name], curve)[column.window] for name in DRAWN}
+    return Panel(column.title, "queue length (jobs)", label, column.window, curves, **more)
+
+
+def columns_of(tell: Tell) -> tuple[Column, ...]:
     """Return one column for each initial distribution."""
     columns = []
     for place, (initial, title) in enumerate(TITLES.items()):

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellweight.display import Column, Table, pair_text
-from bellweight.reproduce.beyond_network import (
+from bellweight.reproduce.network.summary import Estimate, estimate
+from bellweight.reproduce.paper import TABLE2, Printed
+from bellweight.reproduce.tables import compared_cost, long_table
+from bellweight.reproduce.times import Time
+from bellweight.reproduce.verdicts import Compared, Verdict, Word, interval
+from studies.beyond.network import (
     AUTO,
     AUTO_BASELINES,
     BEST_STATIC,
@@ -19,13 +24,9 @@ from bellweight.reproduce.beyond_network import (
     WITH_BASELINES,
     Entry,
 )
-from bellweight.reproduce.paper import TABLE2
-from bellweight.reproduce.table2_summary import Estimate, estimate
-from bellweight.reproduce.times import Time
-from bellweight.reproduce.verdicts import Compared, Verdict, Word, interval
 
 if TYPE_CHECKING:
-    from bellweight.reproduce.beyond import Beyond
+    from studies.beyond.study import Beyond
 
 PAPER_BEST = "DIA (0.9)"
 ENOUGH = 400_000
@@ -103,20 +104,18 @@ def compared(found: Beyond) -> tuple[Compared, ...]:
     else:
         verdict = Verdict(Word.DIFFERS, paper.mean - ours.mean, "costlier than the paper's best")
     what = f"{REGULARISED}, mean over samples, beside {PAPER_BEST}"
-    given = (ours.mean, ours.simulated)
-    return (Compared(what, interval(given), interval((paper.mean, paper.half_width)), verdict),)
+    return (compared_cost(what, interval(Printed(ours.mean, ours.simulated)), paper, verdict),)
 
 
-def long_table(entries: Sequence[Entry]) -> Table:
+def all_rows(entries: Sequence[Entry]) -> Table:
     """Return every number on a line of its own; times stand elsewhere."""
-    rows = tuple(
+    rows = [
         {"part": e.part, "sample": e.sample, "name": e.name, "number": key, "value": value}
         for e in entries
         for key, value in e.numbers.items()
         if "seconds" not in key
-    )
-    keys = ("part", "sample", "name", "number", "value")
-    return Table("Beyond the paper", tuple(Column(key, key) for key in keys), rows)
+    ]
+    return long_table("Beyond the paper", rows)
 
 
 def times(entries: Sequence[Entry]) -> tuple[Time, ...]:

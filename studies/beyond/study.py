@@ -8,29 +8,21 @@ of the weight iteration. Ours alone: the paper has no such table, but its best c
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from bellweight.common import checks
-from bellweight.common.status import ArgumentError, FileError
 from bellweight.display import Table
 from bellweight.plans.auto import Auto
 from bellweight.report.document import plain
-from bellweight.reproduce import beyond_network as network
-from bellweight.reproduce import beyond_small as small
-from bellweight.reproduce import beyond_view as view
-from bellweight.reproduce.artefact import Reproduction, Settings, Tell, Wanted, ignore
-from bellweight.reproduce.beyond_network import Arena, Entry
-from bellweight.reproduce.folder import check_same, written
+from bellweight.reproduce import folder
+from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
 from bellweight.reproduce.paper import TABLE2_STATES
-from bellweight.reproduce.times import Time
+from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared
-
-EPISODES = 40_000
-RESUMES = True
+from studies.beyond import network, small, view
+from studies.beyond.network import Arena, Entry
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,7 @@ class BeyondSettings(Settings):
     Auto with baselines. `budget` is Auto's.
     """
 
-    episodes: int = EPISODES
+    episodes: int = 40_000
     samples: int = 10
     states: int = TABLE2_STATES
     deltas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -53,7 +45,6 @@ class BeyondSettings(Settings):
     baseline_samples: int = 10
     budget: int = 200_000
     rounds: int = 2
-    folder: Path | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,9 +72,7 @@ class Beyond(Reproduction):
     """What is finished: entries, part by part."""
 
     entries: tuple[Entry, ...]
-    settings: BeyondSettings
-    seconds: float = 0.0
-    name: str = field(default="beyond")
+    settings: BeyondSettings = field(kw_only=True)
 
     @property
     def complete(self) -> bool:
@@ -113,7 +102,7 @@ class Beyond(Reproduction):
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON."""
-        return {"seconds": self.seconds, "entries": plain(self.entries)}
+        return {"entries": plain(self.entries)}
 
     def tables(self) -> tuple[Table, ...]:
         """Return what is claimed, then the numbers, part by part."""
@@ -121,7 +110,7 @@ class Beyond(Reproduction):
 
     def rows(self) -> Table:
         """Return all numbers as one long table."""
-        return view.long_table(self.entries)
+        return view.all_rows(self.entries)
 
     def compared(self) -> tuple[Compared, ...]:
         """Return our mean beside the paper's best."""
@@ -130,22 +119,6 @@ class Beyond(Reproduction):
     def times(self) -> tuple[Time, ...]:
         """Return what was measured with a clock."""
         return view.times(self.entries)
-
-
-def settings(wanted: Wanted) -> BeyondSettings:
-    """Return the settings that the command line asks for."""
-    wanted.only("beyond", "episodes", "samples", "states", "quick")
-    usual = QUICK if wanted.quick else BeyondSettings()
-    given: dict[str, Any] = {}
-    if wanted.episodes is not None:
-        given["episodes"] = wanted.episodes
-    if wanted.samples is not None:
-        given["samples"] = wanted.samples
-    if wanted.states is not None:
-        if len(wanted.states) != 1:
-            raise ArgumentError("--states takes one number with beyond")
-        given["states"] = wanted.states[0]
-    return replace(usual, **given, seed=wanted.seed, jobs=wanted.jobs, folder=wanted.folder)
 
 
 def tasks(settings: BeyondSettings) -> list[tuple[str, int | None]]:
@@ -162,32 +135,36 @@ def tasks(settings: BeyondSettings) -> list[tuple[str, int | None]]:
     return found
 
 
-def reproduce(
-    settings: Settings, tell: Tell = ignore, keep: Callable[[Reproduction], object] = ignore
-) -> Beyond:
-    """Compute part by part; `keep` sees what is finished after each.
+def steps(settings: BeyondSettings, tell: Tell) -> Iterator[Beyond]:
+    """Compute part by part.
 
     Parts that an earlier run with the same settings left in the settings' folder are kept.
     """
-    assert isinstance(settings, BeyondSettings)
-    began = time.perf_counter()
     found = _earlier(settings)
+    if found.entries:
+        yield found
     todo = [task for task in tasks(settings) if task not in found.done]
     if not todo:
-        return found
-    tell("compiling, or loading what was compiled before", 0.0)
+        return
+    tell(COMPILING, 0.0)
     arena = Arena(
         settings.seed, settings.states, settings.episodes, settings.occupancy_episodes,
         settings.jobs,
     )  # fmt: skip
-    before = found.seconds
     for place, (part, sample) in enumerate(todo):
         tell(part if sample is None else f"{part}, sample {sample}", place / len(todo))
-        fresh = _computed(found, arena, part, sample)
-        seconds = before + time.perf_counter() - began
-        found = replace(found, entries=(*found.entries, *fresh), seconds=seconds)
-        keep(found)
-    return found
+        found = replace(found, entries=(*found.entries, *_computed(found, arena, part, sample)))
+        yield found
+
+
+STUDY = Artefact(
+    "beyond",
+    steps,
+    full=BeyondSettings(),
+    quick=QUICK,
+    takes=("episodes", "samples", "states", "quick"),
+    resumes=True,
+)
 
 
 def _computed(so_far: Beyond, arena: Arena, part: str, sample: int | None) -> list[Entry]:
@@ -218,15 +195,9 @@ _SMALL: Mapping[str, Callable[[], list[Entry]]] = {
 
 def _earlier(settings: BeyondSettings) -> Beyond:
     """Return what an earlier run left in the folder, if its settings are the same."""
-    document = written("beyond", settings.folder)
-    fresh = Beyond((), settings)
+    document = folder.earlier("beyond", settings)
     if document is None:
-        return fresh
-    check_same("beyond", settings.folder, document, settings)
-    try:
+        return Beyond((), settings=settings)
+    with folder.reading("beyond", settings.folder):
         entries = tuple(Entry(**entry) for entry in document["entries"])
-        return replace(fresh, entries=entries, seconds=float(document["seconds"]))
-    except (KeyError, TypeError, ValueError):
-        raise FileError(
-            f"{settings.folder}/beyond.json is damaged: delete it, or name another folder"
-        ) from None
+        return Beyond(entries, settings=settings, seconds=float(document["seconds"]))

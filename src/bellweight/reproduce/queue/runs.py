@@ -15,7 +15,7 @@ from bellweight.basis import Polynomial
 from bellweight.models import TabularModel
 from bellweight.policies import Policy
 from bellweight.problems.single_queue import geometric
-from bellweight.reproduce.artefact import finished
+from bellweight.reproduce.runs import finished
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
@@ -62,8 +62,3 @@ def policies(model: TabularModel) -> Iterator[Found]:
         found = solve(model, Polynomial(3), method, stop=Stop(tol=1e-8), judge=False)
         result = finished(found)
         yield Found(name, result.policy, result, result.seconds)
-
-
-def cost(model: TabularModel, policy: Policy, horizon: int | None = None) -> float:
-    """Return the exact cost of a policy from the initial distribution."""
-    return float(model.initial @ exact.policy_value(model, policy, horizon))
