@@ -30,7 +30,15 @@ from bellweight.common.status import (
 )
 from bellweight.models import Model
 from bellweight.models.compile import announcing
-from bellweight.program import AllRows, AlpSolution, PricedRows, Repaired, SampledRows, cost_unit
+from bellweight.program import (
+    AllRows,
+    AlpSolution,
+    LocalRows,
+    PricedRows,
+    Repaired,
+    SampledRows,
+    cost_unit,
+)
 from bellweight.results import judgement
 from bellweight.results.result import CyclePhase, Result
 from bellweight.simulation import Simulation
@@ -50,7 +58,7 @@ __all__ = [
 _HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
 _MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[HistoryEntry], None]
-Rows = AllRows | SampledRows | PricedRows
+Rows = AllRows | SampledRows | PricedRows | LocalRows
 Found = TypeVar("Found")
 
 
@@ -91,8 +99,10 @@ def solve(
 
     `resume` continues a result (or a saved one) of the same model, basis and method from its
     weights. `progress` is True for a line per iteration, or a function of each `HistoryEntry`. An
-    event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
-    `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
+    event model needs `rows=SampledRows(states)`, or `rows=LocalRows()` where it declares its scopes
+    and the basis has functions of few coordinates: then all states count. Its occupancies are
+    simulated as `simulation`, `seed` and `jobs` say. On tabular models everything is exact and
+    these do not matter.
     `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
     more states, and rows may be violated by what the audit reports. A plan, such as `Auto()`, makes
     several solves with these arguments and returns what it says.
@@ -403,8 +413,8 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
 
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
-    assert setup.listed_rows is not None
-    scale = max(abs(bound.value), cost_unit(setup.listed_rows.pair_cost))
+    rows = setup.listed_rows
+    scale = max(abs(bound.value), 0.0 if rows is None else cost_unit(rows.pair_cost))
     return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
 
 

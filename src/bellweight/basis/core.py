@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, groupby
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import BasisError
@@ -39,6 +40,15 @@ class Basis(ABC):
             f"a {type(self).__name__} basis cannot run inside compiled loops: use Polynomial or "
             "Affine, or enumerate the model with to_tabular()"
         )
+
+    def parts(self, dimension: int) -> list[Part]:
+        """Return the functions in groups that look at the same coordinates.
+
+        Without a better answer all functions look at all coordinates.
+        """
+        columns = tuple(range(len(self.function_names(dimension))))
+        scope = tuple(range(dimension))
+        return [Part(columns, scope, lambda points: dense(self(points)), (None,) * dimension)]
 
     def on(self, states: FloatArray) -> Basis:
         """Return this basis made ready for a model with these states (S, d)."""
@@ -90,6 +100,19 @@ class Polynomial(Basis):
         variables = variable_names(dimension)
         return tuple(_monomial_name(word, variables) for word in self.words(dimension))
 
+    def parts(self, dimension: int) -> list[Part]:
+        words = self.words(dimension)
+        # A coordinate is affine, so it stands apart from its powers.
+        kind = {k: (tuple(sorted(set(word))), len(word) > 1) for k, word in enumerate(words)}
+        order = sorted(range(1, len(words)), key=lambda k: (kind[k], k))
+        parts = [constant_part(0)]
+        for (scope, bent), group in groupby(order, key=lambda k: kind[k]):
+            columns = tuple(group)
+            powers = np.array([[words[k].count(i) for i in scope] for k in columns])
+            tail = None if bent else 0
+            parts.append(Part(columns, scope, _powers(powers), (tail,) * len(scope)))
+        return parts
+
 
 @files.storable("Affine")
 @dataclass(frozen=True)
@@ -105,6 +128,9 @@ class Affine(Basis):
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         return Polynomial(1).function_names(dimension)
+
+    def parts(self, dimension: int) -> list[Part]:
+        return Polynomial(1).parts(dimension)
 
 
 @files.storable("Indicator")
@@ -216,6 +242,16 @@ class Custom(Basis):
         if self.names is None:
             raise BasisError("a Custom basis without names must see its model: call on(states)")
         return tuple(self.names)
+
+
+def dense(features: Matrix) -> FloatArray:
+    """Return features as a plain array."""
+    return np.asarray(features.toarray() if sparse.issparse(features) else features)
+
+
+def _powers(powers: IntArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from points (n, m) to monomials (n, c) with these powers (c, m)."""
+    return lambda points: np.prod(points[:, None, :] ** powers, axis=2)
 
 
 def variable_names(dimension: int) -> list[str]:

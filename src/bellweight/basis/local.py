@@ -10,8 +10,9 @@ What a setting leaves open (where kinks and centres lie, how wide a bump is) is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from bellweight.basis.core import Basis, unfitted, variable_names
+from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
@@ -65,6 +67,15 @@ class PiecewiseLinear(Basis):
             for kink in own
         ]
         return ("1", *variables, *hinges)
+
+    def parts(self, dimension: int) -> list[Part]:
+        parts, first = [constant_part(0)], 1 + dimension
+        for i, own in enumerate(self._per_coordinate(dimension)):
+            columns = (1 + i, *range(first, first + len(own)))
+            first += len(own)
+            tail = max(0, ceil(max(own, default=0.0)))
+            parts.append(Part(columns, (i,), _line_and_hinges(own), (tail,)))
+        return parts
 
     def _per_coordinate(self, dimension: int) -> tuple[tuple[float, ...], ...]:
         if isinstance(self.kinks, int):
@@ -262,6 +273,12 @@ def _increasing(numbers: Any, name: str) -> tuple[float, ...]:
             "sort them and remove repetitions"
         )
     return tuple(array.tolist())
+
+
+def _line_and_hinges(kinks: tuple[float, ...]) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from points (n, 1) to x and max(x - kink, 0) for each kink."""
+    shifts = np.array(kinks)[None, :]
+    return lambda points: np.hstack([points, np.maximum(points - shifts, 0.0)])
 
 
 def _spacing(centres: FloatArray) -> float:

@@ -8,6 +8,8 @@ from bellweight.program.all_rows import AllRows, TabularRows
 from bellweight.program.alp import AlpProgram, solve_alp
 from bellweight.program.integer_program import IntegerProgram
 from bellweight.program.listed_rows import ListedRows
+from bellweight.program.local_repair import repaired_locally
+from bellweight.program.local_rows import EliminatedRows, LocalRows
 from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.priced_rows import LinearRows, PricedRows, implied_upper
 from bellweight.program.regularised import PenaltyProgram
@@ -22,10 +24,12 @@ __all__ = [
     "AlpSolution",
     "Audit",
     "DecidedSolution",
+    "EliminatedRows",
     "EventRows",
     "IntegerProgram",
     "LinearRows",
     "ListedRows",
+    "LocalRows",
     "MinimumNormDual",
     "PenaltyProgram",
     "PricedRows",
@@ -38,5 +42,6 @@ __all__ = [
     "implied_upper",
     "minimum_norm_dual",
     "repaired",
+    "repaired_locally",
     "solve_alp",
 ]
