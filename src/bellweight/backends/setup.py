@@ -30,7 +30,7 @@ from bellweight.program import (
     RowSource,
     minimum_norm_dual,
 )
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Simulation
 
 
 class Solvable(Protocol):
