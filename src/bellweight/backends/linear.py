@@ -29,13 +29,14 @@ from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import LinearRows, PricedRows
-from bellweight.simulation.episodes import Task, run_blocks
-from bellweight.simulation.linear_episodes import LinearRollout
-from bellweight.simulation.occupancy import (
+from bellweight.simulation import (
+    LinearRollout,
     Occupancy,
     Simulation,
+    Task,
     default_horizon,
     estimated_occupancy,
+    run_blocks,
 )
 
 SOLVED_STEPS = 25_000
@@ -186,9 +187,10 @@ class LinearBackend(Backend):
         )  # fmt: skip
 
     def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
-        if self._model.cost_bound is None:
-            return None, "the model declares no cost_bound"
-        return growing_tail(self._model.discount, *self._model.cost_bound, horizon), ""
+        model = self._model
+        if model.first_cost is None or model.cost_growth is None:
+            return None, "the model declares no first_cost and cost_growth"
+        return growing_tail(model.discount, model.first_cost, model.cost_growth, horizon), ""
 
     def judging_steps(self, policy: Policy) -> int:
         chooser = policy.chooser(self._model)

@@ -28,7 +28,7 @@ from bellweight.program import (
     RowSource,
     Solution,
 )
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Simulation
 
 
 class Solvable(Protocol):

@@ -48,7 +48,7 @@ class Stop:
             checks.positive(self.max_seconds, "max_seconds")
 
 
-@files.storable("HistoryEntry")
+@files.storable("Iteration")
 @dataclass(frozen=True)
 class HistoryEntry:
     """What happened in one iteration.
