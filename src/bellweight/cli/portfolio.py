@@ -89,8 +89,8 @@ def auto(
     if save is not None:
         say(screen, f"saved to {save}: bellweight report {save} --out race.html shows it")
     write_document(json, {"source": source, "race": plain(found.table().rows),
-                          "winner": found.winner, "cost": found.cost,
-                          "half_width": found.half_width})  # fmt: skip
+                          "winner": found.winner, "cost": found.cost.mean,
+                          "half_width": found.cost.half_width})  # fmt: skip
     return exits.DONE
 
 

@@ -41,7 +41,7 @@ from bellweight.reproduce.tables import (
 )
 from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
@@ -209,7 +209,7 @@ class Runs:
         printed = paper.costs[label]
         cost = self._cost(result)
         phases = tuple(
-            PhaseCost(phase.cost, phase.half_width or 0.0, phase.is_constant)
+            PhaseCost(phase.cost.mean, phase.cost.half_width, phase.is_constant)
             for phase in result.phases
         )
         constant = not np.any(np.abs(result.coef[1:]) > 1e-9 * np.abs(self.model.action_cost).max())
