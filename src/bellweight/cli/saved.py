@@ -64,7 +64,7 @@ def evaluate(
         )
     screen = console(json)
     say(screen, f"simulated  {found}")
-    exact = saved.cost if saved.is_exact else None
+    exact = saved.cost.mean if saved.is_exact and saved.cost is not None else None
     if exact is not None:
         say(screen, f"exact      {exact:,.4f} over all time")
     write_document(json, {"evaluation": plain(found), "exact_cost": plain(exact)})
