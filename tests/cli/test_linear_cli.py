@@ -12,6 +12,7 @@ import pytest
 from cli_runs import failure, solved
 
 import bellweight as bw
+from bellweight.backends import Point
 from bellweight.cli import exits, parse
 from bellweight.cli.main import run
 from bellweight.report.document import result_document
@@ -296,9 +297,9 @@ def test_other_warnings_are_one_short_line(
     assert run(words) == exits.DONE
     assert capsys.readouterr().err == "warning: first line second line\n"
 
-    def told(*_: Any) -> bw.weights.Point:
+    def told(*_: Any) -> Point:
         warnings.warn("the start is odd", bw.errors.BellweightWarning, stacklevel=1)
-        return bw.weights.Point(np.array([1.0, 10.0]))
+        return Point(np.array([1.0, 10.0]))
 
     monkeypatch.setattr(bw.Fixed, "first", told)
     assert run([*words[:1], f"{factories}:shop", *words[2:]]) == exits.DONE
