@@ -62,9 +62,7 @@ def test_it_is_verified_by_other_code(
 
 
 @pytest.mark.parametrize("change", ["value", "table", "slope"])
-def test_a_forged_one_fails(
-    model: bw.EventModel, certificate: bw.Certificate, change: str
-) -> None:
+def test_a_forged_one_fails(model: bw.EventModel, certificate: bw.Certificate, change: str) -> None:
     record = {**certificate.record}
     tables = [{**table, "values": list(table["values"])} for table in record["tables"]]
     record["tables"] = tables
@@ -102,9 +100,7 @@ def test_what_is_lowered_is_what_the_worst_row_needs(
 
 def test_a_result_of_sampled_rows_is_refused_where_it_grows(model: bw.EventModel) -> None:
     states = bw.sample_states(model, 300, seed=1)
-    result = bw.solve(
-        model, bw.Polynomial(2), bw.Fixed(), rows=bw.SampledRows(states), judge=False
-    )
+    result = bw.solve(model, bw.Polynomial(2), bw.Fixed(), rows=bw.SampledRows(states), judge=False)
     certificate = bw.certify(model, result, CRISS_CROSS.longest_queue(), episodes=100)
     assert certificate.kind == "unproven"
     assert bw.verify(model, certificate).passed
