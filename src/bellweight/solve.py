@@ -41,7 +41,7 @@ from bellweight.program import (
 )
 from bellweight.results import judgement
 from bellweight.results.result import CyclePhase, Result
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Method, Outcome, Stop, select_weights
 from bellweight.weights.plan import Plan, SolveSettings
 

@@ -54,7 +54,8 @@ class Duals:
         self.program = AlpProgram(self.rows)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        found = minimum_norm_dual(self.program.solve(self.rows.moments(weights), weights))
+        solution = self.program.solve(self.rows.moments(weights), weights)
+        found = minimum_norm_dual(solution, self.rows, weights)
         dual = np.zeros(self.rows.n_pairs)
         dual[found.keys] = found.values
         return dual

@@ -15,7 +15,7 @@ from bellweight.backends import simulated_occupancy
 from bellweight.common.streams import stream_keys
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models.initial import PointMass, product_moments
-from bellweight.simulation.episodes import EventRollout, Task, run_blocks
+from bellweight.simulation import EventRollout, Task, run_blocks
 
 QUADRATIC = bw.Polynomial(2)
 

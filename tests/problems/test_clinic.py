@@ -18,7 +18,7 @@ from bellweight.common.streams import stream_keys
 from bellweight.policies.linear_actions import ActionProgram
 from bellweight.problems.transport import BookingKernels
 from bellweight.program import IntegerProgram
-from bellweight.simulation.linear_episodes import LinearRollout
+from bellweight.simulation import LinearRollout
 
 SIZES = ["tiny", "small", "large"]
 

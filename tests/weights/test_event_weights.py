@@ -13,7 +13,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
-from bellweight.simulation.occupancy import default_horizon
+from bellweight.simulation import default_horizon
 
 BASIS = bw.Polynomial(2)
 SETTING = bw.Simulation(episodes=500)

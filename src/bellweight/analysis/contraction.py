@@ -119,7 +119,7 @@ class _Duals:
 
     def solve(self, weights: FloatArray) -> tuple[AlpSolution, MinimumNormDual]:
         solution = self.program.solve(self.rows.moments(weights), weights)
-        return solution, minimum_norm_dual(solution)
+        return solution, minimum_norm_dual(solution, self.rows, weights)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return the dual (N,) over all pairs."""

@@ -25,7 +25,7 @@ from bellweight.display import Column, Table, to_text
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import Model
 from bellweight.policies import Policy, Uniform
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import Rows
 from bellweight.weights.loop import Method, Outcome, Stop, select_weights
 from bellweight.weights.methods import DIA

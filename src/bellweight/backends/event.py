@@ -38,8 +38,13 @@ from bellweight.program import (
     SampledRows,
     repaired_locally,
 )
-from bellweight.simulation.episodes import EventRollout, mean_and_half_width
-from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
+from bellweight.simulation import (
+    EventRollout,
+    Occupancy,
+    Simulation,
+    estimated_occupancy,
+    mean_and_half_width,
+)
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""

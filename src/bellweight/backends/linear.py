@@ -29,13 +29,14 @@ from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import LinearRows, PricedRows
-from bellweight.simulation.episodes import Task, run_blocks
-from bellweight.simulation.linear_episodes import LinearRollout
-from bellweight.simulation.occupancy import (
+from bellweight.simulation import (
+    LinearRollout,
     Occupancy,
     Simulation,
+    Task,
     default_horizon,
     estimated_occupancy,
+    run_blocks,
 )
 
 SOLVED_STEPS = 25_000

@@ -30,7 +30,7 @@ from bellweight.program import (
     RowSource,
     minimum_norm_dual,
 )
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Simulation
 
 
 class Solvable(Protocol):
@@ -238,7 +238,7 @@ class Setup(ABC):
         if isinstance(solution, DecidedSolution):
             keys, values, residual = solution.keys, solution.dual, solution.audit.dual_residual
         else:
-            dual = minimum_norm_dual(solution)
+            dual = minimum_norm_dual(solution, self.rows, point.weights)
             keys, values, residual = dual.keys, dual.values, dual.residual
         if residual > tolerances.DUAL and solution.status is Status.OPTIMAL:
             solution = replace(solution, status=Status.INACCURATE)

@@ -22,8 +22,7 @@ from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, c
 from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
 from bellweight.policies.states import one_index, several_indices
 from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
-from bellweight.simulation.episodes import TabularRollout, episode_costs
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Simulation, TabularRollout, episode_costs
 
 _SAME_COST = 1e-9  # relative difference of costs that is rounding
 

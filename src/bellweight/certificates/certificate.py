@@ -65,7 +65,7 @@ from bellweight.program import (
     repaired,
     repaired_locally,
 )
-from bellweight.simulation.episodes import one_sided
+from bellweight.simulation import one_sided
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA
 

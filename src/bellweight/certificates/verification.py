@@ -58,7 +58,7 @@ from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.models.local import LocalEvents
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
 from bellweight.program import PricedRows
-from bellweight.simulation.episodes import one_sided
+from bellweight.simulation import one_sided
 
 _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at more closely
 _MOST_STEPS = 10**10  # simulated steps that a certificate may ask for

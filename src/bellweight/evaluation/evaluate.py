@@ -23,13 +23,13 @@ from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import LinearModel, Model
 from bellweight.policies import Greedy, Policy
-from bellweight.simulation.episodes import (
+from bellweight.simulation import (
     Finished,
     Rollout,
+    default_horizon,
     episode_costs,
     mean_and_half_width,
 )
-from bellweight.simulation.occupancy import default_horizon
 
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000

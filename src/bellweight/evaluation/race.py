@@ -27,14 +27,14 @@ from bellweight.common.status import ArgumentError
 from bellweight.evaluation.evaluate import Difference, rollout_of
 from bellweight.models import Model
 from bellweight.policies import Policy
-from bellweight.simulation.episodes import (
+from bellweight.simulation import (
     BLOCK,
     Rollout,
+    default_horizon,
     episode_costs,
     mean_and_half_width,
     one_sided,
 )
-from bellweight.simulation.occupancy import default_horizon
 
 FIRST_LOOK = BLOCK
 """Episodes of every policy before any is dropped."""

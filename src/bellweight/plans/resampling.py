@@ -25,7 +25,7 @@ from bellweight.evaluation.evaluate import Difference, Evaluation, compare, eval
 from bellweight.models import EventModel
 from bellweight.policies import Policy, Support
 from bellweight.program import SampledRows
-from bellweight.simulation.episodes import sample_states
+from bellweight.simulation import sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
@@ -224,7 +224,7 @@ def redrawn(
     """
     useful = np.zeros((0, model.dimension), dtype=np.int64)
     if dual is not None and np.ndim(dual.states) == 2:
-        distinct, masses = dual.by_state(model)
+        distinct, masses = dual.over_actions(model.n_actions)
         heaviest = np.argsort(-masses.sum(axis=1), kind="stable")
         useful = distinct[heaviest[: int(_MOST_USEFUL * len(states))]]
     fresh = sample_states(model, len(states), policy, seed=seed, jobs=jobs)

@@ -72,7 +72,7 @@ class Greedy(Policy):
     def compiled(self, model: EventModel) -> CompiledPolicy:
         if self.dual is None:
             return compiled_greedy(model, self.basis, self.coef)
-        states, duals = self.dual.by_state(model)
+        states, duals = self.dual.over_vectors(model.n_actions)
         return compiled_greedy(model, self.basis, self.coef, state_table(model, states, duals))
 
     def chooser(self, model: LinearModel) -> Chooser:

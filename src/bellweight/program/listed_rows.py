@@ -116,6 +116,16 @@ class ListedRows(RowSource):
         return total
 
     @cached_property
+    def _largest(self) -> FloatArray:
+        """The largest size of each function (K,) over the states."""
+        sizes = np.zeros(self._n_basis)
+        for _, block in self._feature_blocks():
+            largest = abs(block).max(axis=0)
+            dense = largest.toarray() if sparse.issparse(largest) else largest
+            sizes = np.maximum(sizes, np.asarray(dense).ravel())
+        return sizes
+
+    @cached_property
     def even_moments(self) -> Doubled:
         weights = np.full(len(self._points), 1.0 / len(self._points))
         exact = self.exact_moments(weights)
@@ -137,7 +147,13 @@ class ListedRows(RowSource):
                 # Where terms cancel, a violation of the size of their rounding error is none.
                 share = tolerances.ROUNDING / tolerances.FEASIBILITY
                 size[violated] += share * self.terms(coef, states)[violated]
-            closest.add(pairs.start, slack, size, NEAR * (size + level / (1.0 - self.discount)))
+            near = NEAR * (size + level / (1.0 - self.discount))
+            rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
+            doubtful = (slack > near) & (slack <= near + rounded)
+            if doubtful.any():
+                # Neither is a slack of that size.
+                near[doubtful] += tolerances.ROUNDING * self.terms(coef, states)[doubtful]
+            closest.add(pairs.start, slack, size, near)
         return closest.answer()
 
     def all_slacks(self, coef: FloatArray) -> Iterator[tuple[slice, FloatArray]]:

@@ -46,6 +46,7 @@ class RowSource(ABC):
     names: tuple[str, ...]
     lower: FloatArray
     upper: FloatArray
+    is_complete = False  # whether all states are listed, so that no move leads outside
 
     @property
     @abstractmethod

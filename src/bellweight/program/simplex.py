@@ -123,7 +123,7 @@ class VertexSearch:
     def _start(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Tableau:
         rows, cost = self._rows(pool)
         largest = np.abs(rows.high).max(axis=0, initial=0.0)
-        unit = _power_of_two(largest)
+        unit = power_of_two(largest)
         table = Tableau(moments.at(self.columns), unit)
         limits, limit_cost = self._bounds
         own = limits.at((slice(None), self.columns))
@@ -229,7 +229,7 @@ class Tableau:
         if len(keys) == 0:
             return
         rows = rows.scaled(1.0 / self.unit)
-        size = _power_of_two(np.abs(rows.high).max(axis=1))
+        size = power_of_two(np.abs(rows.high).max(axis=1))
         rows, cost = rows.scaled(1.0 / size[:, None]), cost / size
         shares, terms = doubled(np.zeros(rows.shape)), np.zeros(rows.shape)
         for k in range(self.n_columns):
@@ -372,7 +372,7 @@ def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
     return Doubled(np.where(real, values.high, 0.0), np.where(real, values.low, 0.0))
 
 
-def _power_of_two(sizes: FloatArray) -> FloatArray:
+def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two next to some sizes; one for zero."""
     return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
 

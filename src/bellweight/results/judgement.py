@@ -21,7 +21,7 @@ from bellweight.common.streams import derived_seed
 from bellweight.display import interval_text
 from bellweight.evaluation.evaluate import Difference
 from bellweight.policies import Policy, Uniform
-from bellweight.simulation.episodes import mean_and_half_width
+from bellweight.simulation import mean_and_half_width
 
 _FEWEST_EPISODES, _MOST_EPISODES = 8, 10_000
 _STREAM = 71  # the branch of a seed that judging draws from

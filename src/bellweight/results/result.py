@@ -33,7 +33,7 @@ from bellweight.results.charts import (
 )
 from bellweight.results.cross_sections import CrossSection, cross_sections
 from bellweight.results.judgement import Judgement
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Stop
 from bellweight.weights.methods import DIA
 

@@ -30,7 +30,7 @@ from bellweight.plans.relatives.guided_rows import GuidedRows
 from bellweight.policies import Greedy
 from bellweight.program import TabularRows, repaired
 from bellweight.results.result import Result
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed

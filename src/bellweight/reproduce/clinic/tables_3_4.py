@@ -41,7 +41,7 @@ from bellweight.reproduce.tables import (
 )
 from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy

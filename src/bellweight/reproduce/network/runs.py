@@ -26,12 +26,7 @@ from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.reproduce.runs import finished, without_warnings
-from bellweight.simulation.episodes import (
-    episode_costs,
-    mean_and_half_width,
-    sample_states,
-)
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import HistoryEntry, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
