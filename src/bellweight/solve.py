@@ -32,7 +32,6 @@ from bellweight.models import Model
 from bellweight.models.compile import announcing
 from bellweight.program import (
     AllRows,
-    AlpSolution,
     LocalRows,
     PricedRows,
     Repaired,
@@ -413,7 +412,7 @@ def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
     rows = setup.listed_rows
     scale = max(abs(bound.value), 0.0 if rows is None else cost_unit(rows.pair_cost))
-    return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
+    return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
 
 
 def _frozen(array: FloatArray) -> FloatArray:
