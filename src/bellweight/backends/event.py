@@ -58,16 +58,8 @@ class EventSetup(SimulatedSetup):
     rows: EventRows
 
     @property
-    def model(self) -> EventModel:  # type: ignore[override]
-        return self.rows.model
-
-    @property
     def backend(self) -> EventBackend:
-        return EventBackend(self.model)
-
-    @property
-    def basis(self) -> Basis:
-        return self.rows.basis
+        return EventBackend(self.rows.model)
 
     @property
     def listed_rows(self) -> ListedRows | None:
@@ -75,14 +67,14 @@ class EventSetup(SimulatedSetup):
 
     @property
     def size_text(self) -> str:
-        sampled = f"{self.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
-        return f"{sampled}, discount {self.model.discount:g}"
+        sampled = f"{self.rows.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
+        return f"{sampled}, discount {self.rows.model.discount:g}"
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
-        model = self.model
+        model = self.rows.model
         exactly = model.initial_moments(self.basis.words(model.dimension))
         if exactly is not None:
             return Point(exactly)
@@ -107,7 +99,7 @@ class LocalSetup(EventSetup):
     def size_text(self) -> str:
         rows = self.rows
         seen = f"all states, by elimination over up to {rows.width} variables"
-        return f"{self.model.dimension} dimensions, {seen}, discount {self.model.discount:g}"
+        return f"{rows.model.dimension} dimensions, {seen}, discount {rows.discount:g}"
 
     @property
     def n_columns(self) -> int:

@@ -76,7 +76,7 @@ class Hinge:
             )
 
 
-@files.storable("StateIndicator")
+@files.storable("Spot")
 @dataclass(frozen=True)
 class StateIndicator:
     """The function that is 1 in the state with this vector and 0 elsewhere."""

@@ -45,7 +45,7 @@ _SAME_COST = 1e-12  # relative difference of exact costs that is rounding
 _NO_SPREAD = 1e-9  # half-width of a difference, relative to its mean, that is rounding
 
 
-@files.storable("RankedPolicy")
+@files.storable("Standing")
 @dataclass(frozen=True)
 class RankedPolicy:
     """What a race says of one policy; `alike` names others that cost the same.

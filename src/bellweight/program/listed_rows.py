@@ -204,6 +204,13 @@ class ListedRows(RowSource):
         return place
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
+        return self._even_triangle if weights is None else self._triangle(weights)
+
+    @cached_property
+    def _even_triangle(self) -> FloatArray:
+        return self._triangle(None)
+
+    def _triangle(self, weights: FloatArray | None) -> FloatArray:
         def weighted() -> Iterator[FloatArray]:
             for states, block in self._feature_blocks():
                 if weights is None:
@@ -217,6 +224,10 @@ class ListedRows(RowSource):
         return conditioning.triangle(weighted(), self._n_basis)
 
     def constant(self) -> FloatArray:
+        return self._constant
+
+    @cached_property
+    def _constant(self) -> FloatArray:
         if self._sparse:
             ones = np.ones(self._n_basis)
             if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=1e-12):

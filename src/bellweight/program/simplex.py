@@ -40,6 +40,7 @@ _ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
 _VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter
 _UNREACHED = 1e-9  # share of the moments that may be out of reach by rounding
 _MAX_STEPS = 5_000
+_MOST_FUNCTIONS = 120
 _REFRESH = 100  # steps after which the tableau is computed afresh: its errors add up
 _STALLED = 30  # steps that change nothing before the first candidates are taken, not the best
 
@@ -375,6 +376,14 @@ def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
 def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two next to some sizes; one for zero."""
     return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
+
+
+def is_affordable(n_basis: int) -> bool:
+    """Return whether a program with this many basis functions can be solved with twice the digits.
+
+    The time grows with their third power.
+    """
+    return n_basis <= _MOST_FUNCTIONS
 
 
 def ray_text(names: tuple[str, ...], direction: FloatArray) -> str:

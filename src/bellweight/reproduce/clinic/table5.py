@@ -226,13 +226,13 @@ def _row(
     assert result.lower_bound is not None
     return Row(
         method=name,
-        all_time=result.cost,
+        all_time=result.cost.mean,
         exact=cost,
         simulated=None if simulated is None else simulated.evaluations[name],
-        bound=result.cost - result.lower_bound,
+        bound=result.cost.mean - result.lower_bound,
         iterations=len(result.history),
         status=result.status,
-        phases=tuple(phase.cost for phase in result.phases),
+        phases=tuple(phase.cost.mean for phase in result.phases),
         seconds=result.seconds,
         paper=printed,
         verdict=None if printed is None else verdicts.table5(cost, optimum, printed),

@@ -212,7 +212,7 @@ class Runs:
         printed = paper.costs[label]
         cost = self._cost(result)
         phases = tuple(
-            PhaseCost(phase.cost, phase.half_width or 0.0, phase.is_constant)
+            PhaseCost(phase.cost.mean, phase.cost.half_width, phase.is_constant)
             for phase in result.phases
         )
         constant = not np.any(np.abs(result.coef[1:]) > 1e-9 * np.abs(self.model.action_cost).max())

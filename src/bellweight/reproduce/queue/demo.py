@@ -150,7 +150,7 @@ def run(tell: Tell = ignore) -> Demo:
                 status=result.status,
                 iterations=len(result.history),
                 seconds=result.seconds,
-                cost=result.cost,
+                cost=result.cost.mean,
                 lower_bound=result.lower_bound,
             )
         )
