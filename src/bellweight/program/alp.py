@@ -33,7 +33,7 @@ from bellweight.program.basis_equations import leaving_row, sharpen
 from bellweight.program.coordinates import CLEAR_GROWTH, Frame
 from bellweight.program.master import MasterLp
 from bellweight.program.row_source import RowSource, Separation
-from bellweight.program.simplex import Vertex, VertexSearch, ray_text
+from bellweight.program.simplex import ROUNDING, Vertex, VertexSearch, ray_text
 from bellweight.program.solution import AlpSolution, Audit, cost_unit
 
 _MAX_ROUNDS = 500
@@ -513,8 +513,8 @@ class _Attempt:
         n_bounds = program.n_bounds
         in_bounds = basic < n_bounds
         basic_keys = program.keys[basic[~in_bounds] - n_bounds]
-        tight, tight_rows = self._tight(inner, found.near, basic_keys)
         coef = self._corrected(program.coordinates.coef(inner), basic)
+        tight, tight_rows = self._tight(inner, coef, found.near, basic_keys)
         multipliers = self._corrected_dual(multipliers, basic)
         self._basis = (program.rows.rows(basic_keys)[0], coef.high)
         program.remember(basic_keys)
@@ -596,12 +596,18 @@ class _Attempt:
         return candidates[slack < -tolerances.TIGHT]
 
     def _tight(
-        self, inner: FloatArray, candidates: IntArray, basic: IntArray
+        self, inner: FloatArray, coef: Doubled, candidates: IntArray, basic: IntArray
     ) -> tuple[IntArray, Matrix]:
         """Return which rows are tight: those of the basis, and what candidates are; their rows."""
+        program = self.program
         keys = np.union1d(candidates, basic)
-        rows, slack = self._slacks(inner, keys)
-        tight = np.flatnonzero((slack <= tolerances.TIGHT) | np.isin(keys, basic))
+        raw, cost = program.rows.rows(keys)
+        rows = program.coordinates.rows(raw)
+        slack = cost - rows @ inner
+        if program.coordinates.transform is not None:
+            slack = subtract(doubled(cost), product(program.rows.exact_rows(keys), coef)).high
+        size = _terms(rows, cost, inner, program.lp.cost_unit)
+        tight = np.flatnonzero((slack <= tolerances.TIGHT * size) | np.isin(keys, basic))
         return keys[tight], rows[tight]
 
     def _slacks(
@@ -672,7 +678,8 @@ def _of_vertex(
     basic_cost[~vertex.is_row & ~vertex.is_unit] = program.bound_cost[vertex.bounds]
     size = np.abs(cost) + np.abs(shares) @ np.abs(basic_cost)
     size += tolerances.ROUNDING * program.lp.cost_unit
-    is_tight = (slack <= tolerances.TIGHT * size) | np.isin(keys, vertex.rows)
+    rounding = ROUNDING * np.asarray(abs(rows.rows(keys)[0]) @ np.abs(coef.high))
+    is_tight = (slack <= tolerances.TIGHT * size + rounding) | np.isin(keys, vertex.rows)
     tight = keys[is_tight]
     dual = _placed(tight, vertex.rows, vertex.dual)
     at_bound = np.zeros(program.n_bounds)
@@ -720,12 +727,17 @@ def _relative_slack(
     rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float = 0.0
 ) -> FloatArray:
     """Return the slacks of rows, relative to the size of the terms they are made of."""
+    return np.asarray((cost - rows @ inner) / _terms(rows, cost, inner, unit))
+
+
+def _terms(rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float) -> FloatArray:
+    """Return the size of the terms that the slacks of rows are made of; one for zero."""
     # Terms that cancel, or are all zero, still carry the rounding error of the coefficients, which
     # is at least that of a typical cost.
     reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
     rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
     terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
-    return np.asarray((cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0))
+    return np.asarray(np.where(terms > 0.0, terms, 1.0))
 
 
 def _dense(rows: Matrix) -> FloatArray:
