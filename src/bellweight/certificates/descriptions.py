@@ -82,7 +82,7 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
     if isinstance(policy, Uniform):
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
-        dual = policy.reaching(model)
+        dual = policy.extended_dual(model)
         return {
             "kind": "softmax",
             "target": describe_policy(model, policy.target),

@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Basis, Part
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.models.local import Drift, LocalStructure, Table, check_entries, grid, tabulated
@@ -52,7 +53,7 @@ from bellweight.program.elimination import (
     eliminated,
     least_fill,
 )
-from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
+from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 
 _REFERENCE_POINTS = 16  # per basis function
 _TURNS = 12  # coordinates, each kept in turn, of which rows for each value are looked for per pass
@@ -228,7 +229,7 @@ class EliminatedRows(RowSource):
         size = np.abs(cost) + level + unit
         size = np.where(size > 0.0, size, 1.0)
         order = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * self.n_basis]
-        near = np.flatnonzero(slack <= NEAR * (size + level / (1.0 - self.discount)))
+        near = np.flatnonzero(slack <= tolerances.NEAR * (size + level / (1.0 - self.discount)))
         return Separation(
             close=order.astype(np.int64),
             close_size=size[order],
