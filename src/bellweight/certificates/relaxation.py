@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
@@ -85,7 +86,7 @@ def relaxed_bound(
     `least_cost` is a number that no cost of a step is below. Blocks of paths run in parallel; when
     a worker dies the error carries the finished blocks, to be passed back as `finished`.
     """
-    if not isinstance(model, EventModel):
+    if not backend_of(model).samples_states:
         raise ArgumentError(
             f"model is {type(model).__name__}, expected an EventModel: certify proves bounds of "
             "tabular and linear models"
