@@ -117,7 +117,7 @@ class Certificate(Presentable):
     is the approximate initial value after repair, a lower bound on the optimal cost unless
     unproven, and `cost` the policy's cost (its upper confidence limit when estimated): the optimal
     cost lies in between. `violation` is the largest one of the program's own coefficients, `repair`
-    what mending it took from the value; `evidence` holds violations found where rows are a sample,
+    what its repair took from the value; `evidence` holds violations found where rows are a sample,
     which are no bound. `record` is what a verifier needs, and `checksum` tells whether anything was
     changed since.
     """
@@ -187,7 +187,7 @@ class Certificate(Presentable):
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def sealed(self) -> Self:
-        """Return the certificate with its checksum, or say what may not stand in it."""
+        """Return the certificate with its checksum; refuse a field that is not allowed."""
         problem = fault(self.content)
         if problem:
             raise ArgumentError(f"no certificate can be made: {problem}")
@@ -221,7 +221,7 @@ class Certificate(Presentable):
 
     @property
     def _repair_text(self) -> str:
-        """What the repair cost, in words, where it is worth a word."""
+        """A sentence on what the repair cost, where that is more than a small share."""
         if self.bound is None or self.repair <= _MUCH * abs(self.value):
             return ""
         share = "" if self.value == 0.0 else f" ({100.0 * self.repair / abs(self.value):.3g} %)"
@@ -303,7 +303,7 @@ def certify(
         policy or result.policy,
         checks.count(episodes, "episodes", least=2),
         checks.positive(confidence, "confidence", below=1.0),
-        result.seed + 1 if seed is None else checks.count(seed, "seed", least=0),
+        result.fresh_seed if seed is None else checks.count(seed, "seed", least=0),
         jobs,
     )
     if isinstance(model, LinearModel):
