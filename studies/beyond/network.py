@@ -29,12 +29,7 @@ from bellweight.program import SampledRows
 from bellweight.reproduce.network.runs import OTHER_TIE_ORDER
 from bellweight.reproduce.paper import TABLE2_HORIZON
 from bellweight.reproduce.runs import without_warnings
-from bellweight.simulation.episodes import (
-    episode_costs,
-    mean_and_half_width,
-    sample_states,
-)
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, Fixed, FromPolicy
@@ -221,7 +216,7 @@ def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entr
     race: RaceResult = arena.solve(sample, arena.states(sample), plan)
     seconds = time.perf_counter() - began
     name = AUTO_BASELINES if baselines else AUTO
-    more = {"chosen": race.winner, "seconds": seconds, "reported": race.cost}
+    more = {"chosen": race.winner, "seconds": seconds, "reported": race.cost.mean}
     return [arena.judged("auto", sample, name, race.policy, **more)]
 
 

@@ -15,15 +15,14 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.models import Model
 from bellweight.policies import Policy
 from bellweight.program import RowSource
-from bellweight.simulation.episodes import Rollout
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Rollout, Simulation
 
 COMPILED_STEPS = 500_000
 """Simulated steps for each judged policy where actions are found by compiled code."""
 
 DRAWN_STATES = 2_000
 VIEWING = 3
-"""A branch of the streams: charts do not share luck with estimates."""
+"""The branch of a seed for charts, so that they do not reuse the episodes of estimates."""
 
 
 @dataclass(frozen=True, eq=False)

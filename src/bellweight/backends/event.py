@@ -22,7 +22,7 @@ from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import ArgumentError
+from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.models.compile import naming
@@ -38,13 +38,23 @@ from bellweight.program import (
     SampledRows,
     repaired_locally,
 )
-from bellweight.simulation.episodes import EventRollout, mean_and_half_width
-from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
+from bellweight.simulation import (
+    EventRollout,
+    Occupancy,
+    Simulation,
+    estimated_occupancy,
+    mean_and_half_width,
+)
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
 
 _TAIL_SAMPLE = 20_000
+_WHICH_ROWS = (
+    "an event model's states cannot be enumerated: pass "
+    "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model declares its "
+    "scopes and the basis has functions of few coordinates, or enumerate it with to_tabular()"
+)
 
 
 class EventSetup(SimulatedSetup):
@@ -53,16 +63,8 @@ class EventSetup(SimulatedSetup):
     rows: EventRows
 
     @property
-    def model(self) -> EventModel:  # type: ignore[override]
-        return self.rows.model
-
-    @property
     def backend(self) -> EventBackend:
-        return EventBackend(self.model)
-
-    @property
-    def basis(self) -> Basis:
-        return self.rows.basis
+        return EventBackend(self.rows.model)
 
     @property
     def listed_rows(self) -> ListedRows | None:
@@ -70,14 +72,14 @@ class EventSetup(SimulatedSetup):
 
     @property
     def size_text(self) -> str:
-        sampled = f"{self.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
-        return f"{sampled}, discount {self.model.discount:g}"
+        sampled = f"{self.rows.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
+        return f"{sampled}, discount {self.rows.model.discount:g}"
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
-        model = self.model
+        model = self.rows.model
         exactly = model.initial_moments(self.basis.words(model.dimension))
         if exactly is not None:
             return Point(exactly)
@@ -102,7 +104,7 @@ class LocalSetup(EventSetup):
     def size_text(self) -> str:
         rows = self.rows
         seen = f"all states, by elimination over up to {rows.width} variables"
-        return f"{self.model.dimension} dimensions, {seen}, discount {self.model.discount:g}"
+        return f"{rows.model.dimension} dimensions, {seen}, discount {rows.discount:g}"
 
     @property
     def n_columns(self) -> int:
@@ -152,6 +154,8 @@ class EventBackend(Backend):
         jobs: int | None,
         regularisation: float,
     ) -> EventSetup:
+        if rows is None:
+            rows = self._usual_rows(basis)
         if isinstance(rows, LocalRows):
             if regularisation > 0.0:
                 raise ArgumentError(
@@ -160,14 +164,21 @@ class EventBackend(Backend):
                 )
             return LocalSetup(rows.on(self._model, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
-            raise ArgumentError(
-                "an event model's states cannot be enumerated: pass "
-                "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model "
-                "declares its scopes and the basis has functions of few coordinates, or enumerate "
-                "it with to_tabular()"
-            )
+            raise ArgumentError(_WHICH_ROWS)
         bound = rows.on(self._model, basis)
         return EventSetup(bound, simulation, seed, jobs, regularisation)
+
+    def _usual_rows(self, basis: Basis) -> LocalRows | None:
+        """Return the rows of all states where elimination finds them, None where it cannot."""
+        if self._model.structure is None:
+            return None
+        try:
+            LocalRows().on(self._model, basis)
+        except (BasisError, ModelError) as problem:
+            raise ArgumentError(
+                f"{_WHICH_ROWS}; LocalRows() does not fit here: {problem}"
+            ) from None
+        return LocalRows()
 
     def some_rows(self, basis: Basis, states: FloatArray) -> EventRows:
         return EventRows(self._model, basis, states.astype(np.int64))

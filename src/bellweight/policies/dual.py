@@ -12,6 +12,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.policies.compiled import CompiledPolicy, compiled_softmax
+from bellweight.policies.dual_rows import DualRows
 from bellweight.policies.linear_actions import Chooser, SoftmaxChooser
 from bellweight.policies.policy import Policy
 from bellweight.policies.simple import Uniform
@@ -44,8 +45,8 @@ class DualSoftmax(Policy):
     With m the dual mass of a state, the policy is the softmax of the state's duals at `temperature`
     with share m / (m + smoothing_mass), and the target with the rest. With `extend`, a radius, each
     state lends the share 1 - distance / radius of its dual to the states nearer than that (in the
-    1-norm of state vectors, or of indices where there are none), so that the dual speaks in states
-    that no row stands for.
+    1-norm of state vectors, or of indices where there are none), so that states without a row of
+    their own follow the dual of their neighbours.
     """
 
     dual: Support
@@ -54,19 +55,18 @@ class DualSoftmax(Policy):
     smoothing_mass: float
     extend: float | None = None
 
-    def reaching(self, model: TabularModel) -> Support:
-        """Return the dual as the policy uses it: with what states lend each other."""
+    def extended_dual(self, model: TabularModel) -> Support:
+        """Return the dual that the policy follows: with `extend`, including what states lend."""
         if self.extend is None:
             return self.dual
         states = np.asarray(model.states, dtype=np.float64)
-        givers, place = np.unique(self.dual.indices(model), return_inverse=True)
-        own = np.zeros((len(givers), model.n_actions))
-        np.add.at(own, (place.ravel(), self.dual.actions), self.dual.values)
+        own = Support(self.dual.indices(model), self.dual.actions, self.dual.values)
+        lenders, duals = own.over_actions(model.n_actions)
         mass = np.empty(model.n_pairs)
         for first in range(0, model.n_states, _LENT_STATES):
             last = min(first + _LENT_STATES, model.n_states)
-            distance = cdist(states[first:last], states[givers], "cityblock")
-            lent = np.maximum(1.0 - distance / self.extend, 0.0) @ own
+            distance = cdist(states[first:last], states[lenders], "cityblock")
+            lent = np.maximum(1.0 - distance / self.extend, 0.0) @ duals
             pairs = slice(model.pair_start[first], model.pair_start[last])
             mass[pairs] = lent[model.pair_state[pairs] - first, model.pair_action[pairs]]
         used = np.flatnonzero(mass > 0.0)
@@ -74,25 +74,19 @@ class DualSoftmax(Policy):
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         target = self.target.probabilities(model)
-        reaching = self.reaching(model)
-        dual = reaching.over_pairs(model)
+        extended = self.extended_dual(model)
         # Only states with dual mass differ from the target.
-        touched = np.isin(model.pair_state, reaching.indices(model))
-        state = model.pair_state[touched]
-        part = dual[touched]
-        highest = np.full(model.n_states, -np.inf)
-        np.maximum.at(highest, state, part)
-        # Subtracting the largest exponent of the state keeps the exponentials from overflowing.
-        weight = np.exp((part - highest[state]) / self.temperature)
-        total = np.bincount(state, weights=weight, minlength=model.n_states)
-        mass = np.bincount(state, weights=part, minlength=model.n_states)[state]
-        share = mass / (mass + self.smoothing_mass)
+        states = np.unique(extended.indices(model))
+        touched = np.isin(model.pair_state, states)
+        starts = np.append(0, np.cumsum(np.diff(model.pair_start)[states]))
+        duals = extended.over_pairs(model)[touched]
+        rows = DualRows.of(duals, starts, self.temperature, self.smoothing_mass)
         mixed = np.array(target)
-        mixed[touched] = share * weight / total[state] + (1.0 - share) * target[touched]
+        mixed[touched] = rows.mixed_with(target[touched])
         return mixed
 
     def compiled(self, model: EventModel) -> CompiledPolicy:
-        states, duals = self.dual.by_state(model)
+        states, duals = self.dual.over_vectors(model.n_actions)
         target = self.target.compiled(model)
         settings = self.temperature, self.smoothing_mass, self.extend
         return compiled_softmax(target, model, states, duals, *settings)
@@ -100,11 +94,13 @@ class DualSoftmax(Policy):
     def chooser(self, model: LinearModel) -> Chooser:
         if self.extend is not None:
             raise PolicyError(
-                "extend does not go with a linear model, whose actions depend on the state: leave "
-                "it out"
+                "extend is not for a linear model, where an action of one state need not be "
+                "admissible in another: leave it out"
             )
         target = self.target.chooser(model)
         if len(self.dual.values) == 0:
             return target
-        dual = (self.dual.states, self.dual.actions, self.dual.values)
-        return SoftmaxChooser.of(target, dual, self.temperature, self.smoothing_mass)
+        states, order, starts = self.dual.by_state()
+        duals = self.dual.values[order]
+        rows = DualRows.of(duals, starts, self.temperature, self.smoothing_mass)
+        return SoftmaxChooser(model, target, states, self.dual.actions[order], rows)

@@ -11,11 +11,9 @@ import numpy as np
 
 from bellweight.backends import backend_of
 from bellweight.common.status import Status
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import Model
 from bellweight.policies import Support
 from bellweight.solve import CyclePhase, Result
-
-Model = TabularModel | EventModel | LinearModel
 
 
 def plain(value: Any) -> Any:
@@ -48,9 +46,11 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "model_size": result.model_size,
         "method": type(result.method).__name__,
         "mode": result.mode,
-        "cost": plain(result.cost),
+        "cost": None if result.cost is None else plain(result.cost.mean),
+        "half_width": None if result.cost is None else plain(result.cost.half_width),
         "judgement": plain(result.judgement),
         "lower_bound": plain(result.lower_bound),
+        "lower_bound_kind": result.lower_bound_kind,
         "objective": plain(result.objective),
         "regularisation": result.regularisation,
         "basis": list(result.names),
@@ -80,8 +80,8 @@ def action_counts(result: Result, model: Model | None = None) -> dict[str, int]:
 
 def _phase(phase: CyclePhase) -> dict[str, Any]:
     return {
-        "cost": phase.cost,
-        "half_width": phase.half_width,
+        "cost": plain(phase.cost.mean),
+        "half_width": plain(phase.cost.half_width),
         "is_constant": phase.is_constant,
         "coef": plain(phase.coef),
     }

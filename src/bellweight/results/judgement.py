@@ -1,6 +1,6 @@
 """What a policy costs, beside acting at random and beside the method's target.
 
-A status speaks of the weights and the program; a judgement speaks of the policy. On tabular models
+A status is about the weights and the program; a judgement is about the policy. On tabular models
 costs are exact. Elsewhere all policies are simulated on the same random numbers, from streams that
 the weight loop did not use. The budget is a number of steps, not of seconds, so that a seed gives
 the same numbers on every machine: the backend's `judging_steps` for each policy.
@@ -21,7 +21,7 @@ from bellweight.common.streams import derived_seed
 from bellweight.display import interval_text
 from bellweight.evaluation.evaluate import Difference
 from bellweight.policies import Policy, Uniform
-from bellweight.simulation.episodes import mean_and_half_width
+from bellweight.simulation import mean_and_half_width
 
 _FEWEST_EPISODES, _MOST_EPISODES = 8, 10_000
 _STREAM = 71  # the branch of a seed that judging draws from
@@ -227,7 +227,7 @@ def _outside_note(outside: Outside | None) -> str:
     return (
         f"{100.0 * outside.share:.3g} % of the visited states lie outside the box of the rows: "
         f"{outside.variable} reaches {outside.reached:g}, its box is {outside.lower:g} to "
-        f"{outside.upper:g}, and no row of the program speaks of what lies beyond: solve over a "
+        f"{outside.upper:g}, and the program has no row beyond it: solve over a "
         "larger box, PricedRows(lower=..., upper=...)"
     )
 

@@ -14,7 +14,7 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import Keys, stream_keys
-from bellweight.simulation.episodes import BLOCK, Task, run_blocks
+from bellweight.simulation.blocks import BLOCK, Task, run_blocks
 
 _TAIL_SHARE = 1e-3
 

@@ -1,8 +1,8 @@
 """One row of Table 2: a policy, found on one sample of constraint states, and what it costs.
 
 Every sample has seeds of its own, one for each purpose. States, occupancies and evaluation never
-share random numbers, so no policy is judged on the luck that shaped it, and the samples are
-independent. Within a sample all policies meet the same luck.
+share random numbers, so no policy is judged on the random numbers by which it was found, and the
+samples are independent. Within a sample all policies meet the same random numbers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
 from bellweight.reproduce.runs import finished, without_warnings
-from bellweight.simulation.episodes import (
-    episode_costs,
-    mean_and_half_width,
-    sample_states,
-)
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import HistoryEntry, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy

@@ -18,7 +18,7 @@ from bellweight.reproduce import verdicts
 from bellweight.reproduce.network.runs import BASELINES, METHODS, Run
 from bellweight.reproduce.paper import TABLE2, TABLE2_SECONDS, Printed
 from bellweight.reproduce.verdicts import Verdict
-from bellweight.simulation.episodes import mean_and_half_width
+from bellweight.simulation import mean_and_half_width
 
 
 @dataclass(frozen=True)
