@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import bellweight as bw
+from bellweight import basis
 from bellweight.models import event_kernels
 
 SOURCE = Path(bw.__file__).parent
@@ -106,6 +107,10 @@ def test_a_public_room_names_what_is_public_in_it(name: str) -> None:
     if inspect.ismodule(room):
         assert room.__name__ == f"bellweight.{name}"
         assert all(hasattr(room, each) for each in room.__all__)
+
+
+def test_bases_are_all_of_their_room() -> None:
+    assert {*bw.bases.__all__, "extended"} == set(basis.__all__)
 
 
 def test_what_is_at_the_top_is_in_its_room_too() -> None:
@@ -227,8 +232,11 @@ def test_randomness_is_never_global() -> None:
 
 
 def test_texts_are_utf_8_whatever_the_locale() -> None:
-    """Also in the tests, the examples and the benchmarks; bytes have no encoding."""
-    folders = [SOURCE, *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks"))]
+    """Also in tests, examples, benchmarks and studies; bytes have no encoding."""
+    folders = [
+        SOURCE,
+        *(SOURCE.parents[1] / name for name in ("tests", "examples", "benchmarks", "studies")),
+    ]
     found = []
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(parsed(path)):

@@ -41,7 +41,7 @@ from bellweight.evaluation import Evaluation, compare, evaluate
 from bellweight.models import EventModel, Law, LinearBuilder, LinearModel, TabularModel
 from bellweight.plans import Auto, Enriched, Resampled
 from bellweight.policies import Greedy, Rule, TablePolicy, Uniform
-from bellweight.program import SampledRows
+from bellweight.program import LocalRows, SampledRows
 from bellweight.report import report
 from bellweight.results import Result
 from bellweight.simulation import Simulation, sample_states
@@ -69,6 +69,7 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "LocalRows",
     "PiecewiseLinear",
     "Polynomial",
     "Product",

@@ -30,10 +30,17 @@ from bellweight.common.status import (
 )
 from bellweight.models import Model
 from bellweight.models.compile import announcing
-from bellweight.program import AllRows, AlpSolution, PricedRows, Repaired, SampledRows, cost_unit
+from bellweight.program import (
+    AllRows,
+    LocalRows,
+    PricedRows,
+    Repaired,
+    SampledRows,
+    cost_unit,
+)
 from bellweight.results import judgement
 from bellweight.results.result import CyclePhase, Result
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Method, Outcome, Stop, select_weights
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -50,7 +57,7 @@ __all__ = [
 _HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
 _MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[HistoryEntry], None]
-Rows = AllRows | SampledRows | PricedRows
+Rows = AllRows | SampledRows | PricedRows | LocalRows
 Found = TypeVar("Found")
 
 
@@ -91,8 +98,10 @@ def solve(
 
     `resume` continues a result (or a saved one) of the same model, basis and method from its
     weights. `progress` is True for a line per iteration, or a function of each `HistoryEntry`. An
-    event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
-    `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
+    event model needs `rows=SampledRows(states)`, or `rows=LocalRows()` where it declares its scopes
+    and the basis has functions of few coordinates: then all states count. Its occupancies are
+    simulated as `simulation`, `seed` and `jobs` say. On tabular models everything is exact and
+    these do not matter.
     `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
     more states, and rows may be violated by what the audit reports. A plan, such as `Auto()`, makes
     several solves with these arguments and returns what it says.
@@ -153,7 +162,7 @@ def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
             setup,
             result.policy,
             outcome.target,
-            cost=result.cost,
+            cost=None if result.cost is None else result.cost.mean,
             lower_bound=result.lower_bound,
         )
     except KeyboardInterrupt:
@@ -165,9 +174,7 @@ def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
     except BellweightError as problem:
         unknown = f"the policy was not judged, because that failed: {problem}"
         return replace(result, warnings=(*result.warnings, unknown))
-    return replace(
-        result, cost=found.cost.mean, judgement=found, warnings=(*result.warnings, *notes)
-    )
+    return replace(result, cost=found.cost, judgement=found, warnings=(*result.warnings, *notes))
 
 
 def _warned(result: Result) -> Result:
@@ -316,7 +323,8 @@ def result_of(
         policy=iterate.greedy,
         objective=iterate.solution.objective,
         lower_bound=None if bound is None else bound.value,
-        cost=setup.cost(iterate.greedy).mean if setup.is_exact else None,
+        lower_bound_kind="unproven" if bound is None else "exact",
+        cost=setup.cost(iterate.greedy) if setup.is_exact else None,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
@@ -350,8 +358,7 @@ def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> CyclePhase:
         weights=None if phase.weights is None else _frozen(phase.weights),
         support=phase.dual,
         policy=phase.greedy,
-        cost=cost.mean,
-        half_width=None if setup.is_exact else cost.half_width,
+        cost=cost,
         is_constant=setup.is_constant(phase.solution.coef),
     )
 
@@ -403,9 +410,9 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
 
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
-    assert setup.listed_rows is not None
-    scale = max(abs(bound.value), cost_unit(setup.listed_rows.pair_cost))
-    return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
+    rows = setup.listed_rows
+    scale = max(abs(bound.value), 0.0 if rows is None else cost_unit(rows.pair_cost))
+    return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
 
 
 def _frozen(array: FloatArray) -> FloatArray:

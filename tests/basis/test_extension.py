@@ -108,7 +108,7 @@ def test_a_certificate_of_a_lent_policy_can_be_verified(small_queue: bw.TabularM
     found = bw.solve(small_queue, bw.Polynomial(1), bw.DIA(extend=3.0))
     policy = bw.policies.DualSoftmax(found.support, bw.Uniform(), 0.1, 0.1, extend=3.0)
     certificate = bw.certify(small_queue, found, policy=policy)
-    assert bw.verify(certificate, small_queue).passed
+    assert bw.verify(small_queue, certificate).passed
 
 
 def test_certified_settings_stay_certified_with_a_radius(small_queue: bw.TabularModel) -> None:

@@ -191,7 +191,7 @@ def test_a_file_with_a_field_that_is_gone_still_loads(
     loaded = bw.Result.load(path, model=small_queue)
     np.testing.assert_array_equal(loaded.policy.table, saved.policy.table)
     np.savez(path, bellweight=np.array(older.replace("trust_dual", "trust")), **arrays)
-    with pytest.raises(bw.FileError, match="damaged"):
+    with pytest.raises(bw.errors.FileError, match="damaged"):
         bw.Result.load(path, model=small_queue)
 
 

@@ -328,8 +328,8 @@ def test_a_linear_model_knows_its_functions(tmp_path: Path) -> None:
     with pytest.raises(bw.errors.ArgumentError, match="the result belongs to another model"):
         bw.certify(other, result)
     certificate = bw.certify(model, result, episodes=50)
-    assert bw.verify(certificate, twin).checks[0].passed
-    assert not bw.verify(certificate, other).passed
+    assert bw.verify(twin, certificate).checks[0].passed
+    assert not bw.verify(other, certificate).passed
 
 
 def test_laws_that_run_into_each_other_are_told_apart() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from fractions import Fraction
 from typing import Any
 
@@ -203,7 +202,7 @@ class _Judge:
         values = policy_values(exactly, pairs)
         self.cost = exactly.initial @ values
         scale = float(exactly.initial @ values.sizes()) + 1e-300
-        off = abs(float(Fraction(self.result.cost) - self.cost))
+        off = abs(float(Fraction(self.result.cost.mean) - self.cost))
         self.found.check(
             off <= SUMS * scale + self.zero, "cost", f"off by {off:.3g} of {scale:.3g}"
         )
@@ -253,7 +252,7 @@ class _Judge:
         found.check(
             off <= SUMS * scale + self.zero, "certificate cost", f"off by {off:.3g} of {scale:.3g}"
         )
-        checked = _verify(certificate, model)
+        checked = bw.verify(model, certificate)
         failed = [f"{c.term} {c.claimed}, {c.found}" for c in checked.checks if not c.passed]
         found.check(checked.passed, "verify", f"refuses {failed}")
 
@@ -291,11 +290,6 @@ class _Judge:
         listed = Listed(self.rows, self.exactly.cost, self.moments, self.model.discount, self.zero)
         off = equation_error(listed, np.asarray(result.dual))
         found.check(off <= DUAL, "penalty equations", f"off by {off:.3g} relative")
-
-
-def _verify(certificate: Any, model: Any) -> Any:
-    first = next(iter(inspect.signature(bw.verify).parameters))
-    return bw.verify(model, certificate) if first == "model" else bw.verify(certificate, model)
 
 
 def _even(model: bw.TabularModel) -> Floats:

@@ -15,7 +15,7 @@ from scipy import stats
 import bellweight as bw
 from bellweight.evaluation.evaluate import rollout_of
 from bellweight.models import events
-from bellweight.simulation.episodes import episode_costs
+from bellweight.simulation import episode_costs
 
 SEEDS = range(20)
 DRAWS = 1_000

@@ -99,9 +99,9 @@ def test_monomials_are_graded_lexicographic_with_the_constant_first() -> None:
     points = np.array([[2.0, 3.0, 5.0]])
     assert bw.Polynomial(2)(points)[0].tolist() == [1, 2, 3, 5, 4, 6, 10, 9, 15, 25]
     names = ("1", "x1", "x2", "x3", "x1^2", "x1 x2", "x1 x3", "x2^2", "x2 x3", "x3^2")
-    assert bw.Polynomial(2).names(3) == names
-    assert bw.Polynomial(3).names(1) == ("1", "x", "x^2", "x^3")
-    assert bw.Affine().names(2) == ("1", "x1", "x2")
+    assert bw.Polynomial(2).function_names(3) == names
+    assert bw.Polynomial(3).function_names(1) == ("1", "x", "x^2", "x^3")
+    assert bw.Affine().function_names(2) == ("1", "x1", "x2")
     assert np.array_equal(bw.Affine()(points), bw.Polynomial(1)(points))
 
 
@@ -125,7 +125,7 @@ def test_indicators_are_sparse_and_know_their_states() -> None:
     assert basis(model.states[[3, 1]]).toarray().tolist() == np.eye(5)[[3, 1]].tolist()
     groups = bw.Indicator([0, 1, 1, 0, 2]).on(model.states)
     assert groups(model.states).toarray().tolist() == np.eye(3)[[0, 1, 1, 0, 2]].tolist()
-    assert groups.names(1) == ("group 0", "group 1", "group 2")
+    assert groups.function_names(1) == ("group 0", "group 1", "group 2")
     with pytest.raises(
         bw.errors.BasisError, match=r"state \[9.0\] is not one of the model's states"
     ):

@@ -51,7 +51,7 @@ def test_high_degrees_keep_their_bound(degree: int, initial: str) -> None:
     assert result.lower_bound <= optimum
     certificate = bw.certify(model, result)
     assert certificate.value == result.lower_bound
-    assert bw.verify(certificate, model).passed
+    assert bw.verify(model, certificate).passed
 
 
 def test_the_bound_of_the_paper_s_queue() -> None:

@@ -16,7 +16,7 @@ from event_models import network
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import bellweight as bw
-from bellweight.reproduce import demo
+from bellweight.reproduce.queue import demo
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>"
@@ -187,7 +187,7 @@ def test_the_policy_of_a_plane_is_drawn_in_distinct_colours(
 
 def test_tooltips_tell_the_numbers(pages: Callable[[str], Path], visit: Open) -> None:
     page = visit(pages("result")).page
-    cost = tabular_result().cost
+    cost = tabular_result().cost.mean
     chart = page.locator("[data-key=gap] .chart")
     chart.scroll_into_view_if_needed()
     points = chart.locator(".scatterlayer .trace .points path")

@@ -13,7 +13,7 @@ from scipy import stats
 import bellweight as bw
 from bellweight.common.streams import draw, episode_key, stream_keys
 from bellweight.evaluation.evaluate import rollout_of
-from bellweight.simulation.episodes import BLOCK, episode_costs
+from bellweight.simulation import BLOCK, episode_costs
 
 GREEDY = bw.Greedy(bw.Affine(), np.array([0.0, 2.0, 1.0, 2.0, 1.0]))
 

@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
 from bellweight.evaluation.evaluate import rollout_of
-from bellweight.simulation.episodes import BLOCK, Rollout, episode_costs, run_blocks
+from bellweight.simulation import BLOCK, Rollout, episode_costs, run_blocks
 
 HORIZON = 30
 EPISODES = 5 * BLOCK + 123

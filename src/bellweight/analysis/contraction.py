@@ -27,8 +27,8 @@ from bellweight.policies import Policy, Support, checked_probabilities
 from bellweight.program import (
     AllRows,
     AlpProgram,
-    AlpSolution,
     MinimumNormDual,
+    OptimalFace,
     TabularRows,
     minimum_norm_dual,
 )
@@ -117,9 +117,9 @@ class _Duals:
         self.rows = rows
         self.program = AlpProgram(rows)
 
-    def solve(self, weights: FloatArray) -> tuple[AlpSolution, MinimumNormDual]:
-        solution = self.program.solve(self.rows.moments(weights), weights)
-        return solution, minimum_norm_dual(solution)
+    def solve(self, weights: FloatArray) -> tuple[OptimalFace, MinimumNormDual]:
+        face = self.program.optimum(self.rows.moments(weights), weights)
+        return face, minimum_norm_dual(face, self.rows, weights)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return the dual (N,) over all pairs."""
@@ -133,15 +133,15 @@ class _Duals:
 
 
 def _jacobian(duals: _Duals, weights: FloatArray) -> LocalJacobian:
-    solution, dual = duals.solve(weights)
-    tight = dense(solution.tight_rows)
-    support = np.isin(solution.tight, dual.keys)
-    bounds = solution.bound_rows
+    face, dual = duals.solve(weights)
+    tight = dense(face.tight_rows)
+    support = np.isin(face.tight, dual.keys)
+    bounds = face.bound_rows
     if len(bounds):
         # A bound with a multiplier stays active, which leaves y only the directions along it.
-        left = solution.inner_moments - tight[support].T @ dual.values
+        left = face.inner_moments - tight[support].T @ dual.values
         push = nnls(bounds.T, left)[0]
-        pushed = push > tolerances.DUAL * float(np.abs(solution.inner_moments).max())
+        pushed = push > tolerances.DUAL * float(np.abs(face.inner_moments).max())
         free, idle = null_space(bounds[pushed]), bounds[~pushed]
     else:
         free, idle = np.eye(tight.shape[1]), bounds

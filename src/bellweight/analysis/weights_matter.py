@@ -30,7 +30,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.evaluation.evaluate import Comparison, compare
 from bellweight.models import Model
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import Result, Rows
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.loop import select_weights as run_method

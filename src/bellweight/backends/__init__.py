@@ -20,7 +20,7 @@ from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.models import EventModel, LinearModel, TabularModel
 from bellweight.models.kinds import entry_for
 from bellweight.policies import Policy
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Simulation
 
 __all__ = [
     "KINDS",

@@ -15,8 +15,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.models import Model
 from bellweight.policies import Policy
 from bellweight.program import RowSource
-from bellweight.simulation.episodes import Rollout
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Rollout, Simulation
 
 COMPILED_STEPS = 500_000
 """Simulated steps for each judged policy where actions are found by compiled code."""

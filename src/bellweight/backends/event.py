@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,22 @@ from bellweight.models.compile import naming
 from bellweight.policies import Greedy, Policy, Support
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
-from bellweight.program import EventRows, ListedRows, SampledRows
-from bellweight.simulation.episodes import EventRollout, mean_and_half_width
-from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
+from bellweight.program import (
+    EliminatedRows,
+    EventRows,
+    ListedRows,
+    LocalRows,
+    Repaired,
+    SampledRows,
+    repaired_locally,
+)
+from bellweight.simulation import (
+    EventRollout,
+    Occupancy,
+    Simulation,
+    estimated_occupancy,
+    mean_and_half_width,
+)
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
@@ -44,31 +58,23 @@ class EventSetup(SimulatedSetup):
     rows: EventRows
 
     @property
-    def model(self) -> EventModel:  # type: ignore[override]
-        return self.rows.model
-
-    @property
     def backend(self) -> EventBackend:
-        return EventBackend(self.model)
+        return EventBackend(self.rows.model)
 
     @property
-    def basis(self) -> Basis:
-        return self.rows.basis
-
-    @property
-    def listed_rows(self) -> ListedRows:
+    def listed_rows(self) -> ListedRows | None:
         return self.rows
 
     @property
     def size_text(self) -> str:
-        sampled = f"{self.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
-        return f"{sampled}, discount {self.model.discount:g}"
+        sampled = f"{self.rows.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
+        return f"{sampled}, discount {self.rows.model.discount:g}"
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
-        model = self.model
+        model = self.rows.model
         exactly = model.initial_moments(self.basis.words(model.dimension))
         if exactly is not None:
             return Point(exactly)
@@ -80,8 +86,40 @@ class EventSetup(SimulatedSetup):
         )
 
 
+class LocalSetup(EventSetup):
+    """Rows of all states, found by elimination: what holds on them is proven."""
+
+    rows: EliminatedRows  # type: ignore[assignment]
+
+    @property
+    def listed_rows(self) -> None:
+        return None
+
+    @property
+    def size_text(self) -> str:
+        rows = self.rows
+        seen = f"all states, by elimination over up to {rows.width} variables"
+        return f"{rows.model.dimension} dimensions, {seen}, discount {rows.discount:g}"
+
+    @property
+    def n_columns(self) -> int:
+        return self.rows.n_pairs
+
+    def initial_point(self) -> Point:
+        exactly = self.rows.initial_moments
+        return super().initial_point() if exactly is None else Point(exactly[0])
+
+    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired | None:
+        return repaired_locally(self.rows, coef)
+
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
+        found = [self.proven(coef, moments) for coef, moments in pieces]
+        values = [bound.value for bound in found if bound is not None]
+        return max(values) if values else None
+
+
 class EventBackend(Backend):
-    """Compiled episodes; rows come from sampled states."""
+    """Compiled episodes; rows come from sampled states, or from all where parts are local."""
 
     samples_states = True
     noun = "an event model"
@@ -111,10 +149,19 @@ class EventBackend(Backend):
         jobs: int | None,
         regularisation: float,
     ) -> EventSetup:
+        if isinstance(rows, LocalRows):
+            if regularisation > 0.0:
+                raise ArgumentError(
+                    f"regularisation is {regularisation:g}, expected 0 with LocalRows(): it needs "
+                    "all rows, and elimination finds them one by one; use SampledRows(states)"
+                )
+            return LocalSetup(rows.on(self._model, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
             raise ArgumentError(
                 "an event model's states cannot be enumerated: pass "
-                "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
+                "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model "
+                "declares its scopes and the basis has functions of few coordinates, or enumerate "
+                "it with to_tabular()"
             )
         bound = rows.on(self._model, basis)
         return EventSetup(bound, simulation, seed, jobs, regularisation)

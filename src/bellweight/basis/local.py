@@ -10,8 +10,9 @@ What a setting leaves open (where kinks and centres lie, how wide a bump is) is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from bellweight.basis.core import Basis, unfitted, variable_names
+from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("PiecewiseLinear")
 @dataclass(frozen=True)
 class PiecewiseLinear(Basis):
     """The constant, each coordinate, and max(x_i - kink, 0) for each of its kinks.
@@ -57,7 +59,7 @@ class PiecewiseLinear(Basis):
         ]
         return np.hstack([np.ones((len(points), 1)), points, *hinges])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
         hinges = [
             f"max({x} {'+' if kink < 0.0 else '-'} {abs(kink):g}, 0)"
@@ -65,6 +67,15 @@ class PiecewiseLinear(Basis):
             for kink in own
         ]
         return ("1", *variables, *hinges)
+
+    def parts(self, dimension: int) -> list[Part]:
+        parts, first = [constant_part(0)], 1 + dimension
+        for i, own in enumerate(self._per_coordinate(dimension)):
+            columns = (1 + i, *range(first, first + len(own)))
+            first += len(own)
+            tail = max(0, ceil(max(own, default=0.0)))
+            parts.append(Part(columns, (i,), _line_and_hinges(own), (tail,)))
+        return parts
 
     def _per_coordinate(self, dimension: int) -> tuple[tuple[float, ...], ...]:
         if isinstance(self.kinks, int):
@@ -79,7 +90,7 @@ class PiecewiseLinear(Basis):
         return tuple(self.kinks)
 
 
-@files.storable
+@files.storable("Radial")
 @dataclass(frozen=True, eq=False)
 class Radial(Basis):
     """The constant and a Gaussian bump exp(-|x - centre|^2 / (2 width^2)) for each centre.
@@ -136,7 +147,7 @@ class Radial(Basis):
         bumps = np.exp(-0.5 * cdist(points / self.width, self.centres / self.width, "sqeuclidean"))
         return np.column_stack([np.ones(len(points)), bumps])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         self._check(dimension)
         places = (", ".join(f"{number:g}" for number in centre) for centre in self.centres)
         return ("1", *(f"bump at ({place})" for place in places))
@@ -151,7 +162,7 @@ class Radial(Basis):
             )
 
 
-@files.storable
+@files.storable("Fourier")
 @dataclass(frozen=True, eq=False)
 class Fourier(Basis):
     """The constant and cosines cos(frequency' x + phase).
@@ -197,7 +208,7 @@ class Fourier(Basis):
         waves = np.cos(points @ frequencies.T + phases)
         return np.column_stack([np.ones(len(points)), waves])
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         frequencies, _ = self._fitted(dimension)
         if self.seed is not None:
             return ("1", *(f"cos(w{k + 1} x + b{k + 1})" for k in range(self.n)))
@@ -262,6 +273,12 @@ def _increasing(numbers: Any, name: str) -> tuple[float, ...]:
             "sort them and remove repetitions"
         )
     return tuple(array.tolist())
+
+
+def _line_and_hinges(kinks: tuple[float, ...]) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from points (n, 1) to x and max(x - kink, 0) for each kink."""
+    shifts = np.array(kinks)[None, :]
+    return lambda points: np.hstack([points, np.maximum(points - shifts, 0.0)])
 
 
 def _spacing(centres: FloatArray) -> float:

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
 from bellweight.basis.composed import stacked_on
 from bellweight.basis.core import Basis, variable_names
+from bellweight.basis.parts import Part
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("Hinge")
 @dataclass(frozen=True)
 class Hinge:
     """The function max(sum of x_i over `coordinates` - kink, 0), coordinates counted from 0."""
@@ -49,6 +51,22 @@ class Hinge:
             return f"max({total}, 0)"
         return f"max({total} {'+' if self.kink < 0.0 else '-'} {abs(self.kink):g}, 0)"
 
+    def part(self, column: int) -> Part:
+        """Return the function as a part of a basis: where one coordinate passes the kink, all do.
+
+        There the hinge is the sum of its coordinates less the kink.
+        """
+        kink = self.kink
+        scope = tuple(sorted(set(self.coordinates)))
+        times = np.array([self.coordinates.count(i) for i in scope], dtype=np.float64)
+        tail = max(0, ceil(kink))
+        return Part(
+            (column,),
+            scope,
+            lambda points: np.maximum(points @ times - kink, 0.0)[:, None],
+            (tail,) * len(scope),
+        )
+
     def check(self, dimension: int) -> None:
         """Complain about coordinates that states of this dimension lack."""
         wrong = [i for i in self.coordinates if not 0 <= i < dimension]
@@ -58,7 +76,7 @@ class Hinge:
             )
 
 
-@files.storable
+@files.storable("Spot")
 @dataclass(frozen=True)
 class StateIndicator:
     """The function that is 1 in the state with this vector and 0 elsewhere."""
@@ -78,6 +96,17 @@ class StateIndicator:
         place = ", ".join(f"{number:g}" for number in self.state)
         return f"[x = {place}]" if dimension == 1 else f"[x = ({place})]"
 
+    def part(self, column: int) -> Part:
+        """Return the function as a part of a basis; beyond its state it is zero."""
+        place = np.array(self.state)
+        tails = tuple(max(0, floor(number) + 1) for number in self.state)
+        return Part(
+            (column,),
+            tuple(range(len(place))),
+            lambda points: (points == place).all(axis=1)[:, None].astype(np.float64),
+            tails,
+        )
+
     def check(self, dimension: int) -> None:
         """Complain about a state of another dimension."""
         if len(self.state) != dimension:
@@ -89,7 +118,7 @@ class StateIndicator:
 Function = Hinge | StateIndicator
 
 
-@files.storable
+@files.storable("Located")
 @dataclass(frozen=True)
 class Located(Basis):
     """Hinges and indicators of states, without the constant: to be stacked on another basis."""
@@ -118,8 +147,11 @@ class Located(Basis):
             features[:, k] = function(points)
         return features
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         return tuple(function.name(dimension) for function in self.functions)
+
+    def parts(self, dimension: int) -> list[Part]:
+        return [function.part(k) for k, function in enumerate(self.functions)]
 
 
 def extended(basis: Basis, functions: Sequence[Function], dimension: int) -> Basis:

@@ -48,7 +48,7 @@ from bellweight.exact.values import policy_value, residuals
 from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.policies import Policy, by_state, checked_probabilities
 from bellweight.program import EventRows, LinearRows, PricedRows, Repaired, TabularRows, repaired
-from bellweight.simulation.episodes import one_sided
+from bellweight.simulation import one_sided
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA
 

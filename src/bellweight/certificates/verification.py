@@ -50,7 +50,7 @@ from bellweight.evaluation.evaluate import evaluate
 from bellweight.models import LinearModel, Model, TabularModel
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
 from bellweight.program import PricedRows
-from bellweight.simulation.episodes import one_sided
+from bellweight.simulation import one_sided
 
 _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at more closely
 _MOST_STEPS = 10**10  # simulated steps that a certificate may ask for
@@ -91,7 +91,7 @@ class Verification:
         return "\n".join([*lines, *(f"note  {note}" for note in self.notes)])
 
 
-def verify(certificate: Certificate | str | os.PathLike[str], model: Model) -> Verification:
+def verify(model: Model, certificate: Certificate | str | os.PathLike[str]) -> Verification:
     """Compute a certificate again from the model and compare term by term."""
     backend_of(model)
     if isinstance(certificate, Certificate):

@@ -93,8 +93,8 @@ def auto(
     if save is not None:
         say(screen, f"saved to {save}: bellweight report {save} --out league.html shows it")
     write_document(json, {"source": source, "league": plain(league.table().rows),
-                          "winner": league.winner, "cost": league.cost,
-                          "half_width": league.half_width})  # fmt: skip
+                          "winner": league.winner, "cost": league.cost.mean,
+                          "half_width": league.cost.half_width})  # fmt: skip
     return exits.DONE
 
 

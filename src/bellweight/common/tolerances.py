@@ -6,7 +6,7 @@ PROBABILITY: Final = 1e-8
 """How far a probability row, an initial distribution or a weight vector may be from sum one."""
 
 FEASIBILITY: Final = 1e-10
-"""Largest Bellman violation accepted, relative to the row's own cost per step (see alp.py)."""
+"""Largest Bellman violation accepted, relative to the row's own cost per step (see auditing.py)."""
 
 OPTIMALITY: Final = 1e-9
 """Largest relative duality gap and dual residual accepted by the audit."""
@@ -29,6 +29,24 @@ DEPENDENT: Final = 1e-10
 
 DUAL: Final = 1e-7
 """Largest relative error of the minimum-norm dual's equations and objective."""
+
+REACHED: Final = 1e-9
+"""Distance from the moments below which a dual reaches them, in well-scaled coordinates."""
+
+CLEAR_GROWTH: Final = 1e-7
+"""Relative growth of the objective along a direction that cannot be rounding."""
+
+COEFFICIENT: Final = 1e-15
+"""Relative error of a coefficient, a few times that of rounding it."""
+
+SPOILT: Final = 0.01
+"""Share of the objective that rounding of the coefficients may take before it says nothing."""
+
+MOVED: Final = 1e-10
+"""Share of the largest multiplier by which rounding of the moments may move one."""
+
+MISSED: Final = 2e-15
+"""Share of a dropped function's moment by which a dual misses it beyond rounding."""
 
 FLOW_BALANCE: Final = 1e-10
 """Largest 1-norm of the flow-balance residual of an exact occupancy."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends import backend_of
+from bellweight.backends import Estimate, backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
@@ -23,20 +23,20 @@ from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import LinearModel, Model
 from bellweight.policies import Greedy, Policy
-from bellweight.simulation.episodes import (
+from bellweight.simulation import (
     Finished,
     Rollout,
+    default_horizon,
     episode_costs,
     mean_and_half_width,
 )
-from bellweight.simulation.occupancy import default_horizon
 
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000
 _MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 
-@files.storable
+@files.storable("Evaluation")
 @dataclass(frozen=True)
 class Evaluation(Presentable):
     """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
@@ -52,6 +52,11 @@ class Evaluation(Presentable):
     tail_bound: float | None
     seed: int
     tail_reason: str = ""
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean and its half-width alone."""
+        return Estimate(self.mean, self.half_width)
 
     def table(self) -> Table:
         """Return the estimate and its errors as a table of one row."""
@@ -80,7 +85,7 @@ class Evaluation(Presentable):
         )
 
 
-@files.storable
+@files.storable("Difference")
 @dataclass(frozen=True)
 class Difference:
     """A mean paired difference in cost with its 95 % half-width; negative is better."""
@@ -97,7 +102,7 @@ class Difference:
         return pair_text(self.mean, self.half_width, sign="+")
 
 
-@files.storable
+@files.storable("Comparison")
 @dataclass(frozen=True)
 class Comparison(Presentable, files.Saved, files.Checked):
     """Evaluations on the same random numbers, and paired differences to the baseline."""

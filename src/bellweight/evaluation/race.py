@@ -27,14 +27,14 @@ from bellweight.common.status import ArgumentError
 from bellweight.evaluation.evaluate import Difference, rollout_of
 from bellweight.models import Model
 from bellweight.policies import Policy
-from bellweight.simulation.episodes import (
+from bellweight.simulation import (
     BLOCK,
     Rollout,
+    default_horizon,
     episode_costs,
     mean_and_half_width,
     one_sided,
 )
-from bellweight.simulation.occupancy import default_horizon
 
 FIRST_LOOK = BLOCK
 """Episodes of every policy before any is dropped."""
@@ -45,7 +45,7 @@ _SAME_COST = 1e-12  # relative difference of exact costs that is rounding
 _NO_SPREAD = 1e-9  # half-width of a difference, relative to its mean, that is rounding
 
 
-@files.storable
+@files.storable("Standing")
 @dataclass(frozen=True)
 class RankedPolicy:
     """What a race says of one policy; `alike` names others that cost the same.
@@ -65,7 +65,7 @@ class RankedPolicy:
     alike: tuple[str, ...] = ()
 
 
-@files.storable
+@files.storable("Race")
 @dataclass(frozen=True)
 class Race:
     """The standings, the winner first, those that stayed longest next.

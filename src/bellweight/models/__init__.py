@@ -9,6 +9,8 @@ from bellweight.models.events import EventModel
 from bellweight.models.initial import Geometric, PointMass
 from bellweight.models.laws import Independent, Law, Sampled
 from bellweight.models.linear import Kernels, LinearModel
+from bellweight.models.local import LocalCoordinate, LocalCoordinates, LocalStructure
+from bellweight.models.scopes import Scopes
 from bellweight.models.tabular import TabularModel
 
 Model = TabularModel | EventModel | LinearModel
@@ -21,8 +23,12 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "LocalCoordinate",
+    "LocalCoordinates",
+    "LocalStructure",
     "Model",
     "PointMass",
     "Sampled",
+    "Scopes",
     "TabularModel",
 ]

@@ -205,9 +205,16 @@ class LinearBuilder:
         self._preference = expression(amount)
 
     def build(
-        self, *, kernels: Kernels | None = None, cost_bound: tuple[float, float] | None = None
+        self,
+        *,
+        kernels: Kernels | None = None,
+        first_cost: float | None = None,
+        cost_growth: float | None = None,
     ) -> LinearModel:
-        """Return the model; every state variable needs a `follow`."""
+        """Return the model; every state variable needs a `follow`.
+
+        `first_cost` and `cost_growth` bound the tail of simulated costs, as in `LinearModel`.
+        """
         for variable in self._variables["state"]:
             if variable not in self._next:
                 raise ModelError(f"the next {variable.name} is not given: use follow")
@@ -239,7 +246,8 @@ class LinearBuilder:
             preference=(
                 None if self._preference is None else self._matrix([self._preference], "action")[0]
             ),
-            cost_bound=cost_bound,
+            first_cost=first_cost,
+            cost_growth=cost_growth,
             kernels=kernels,
             name=self.name,
         )

@@ -34,6 +34,8 @@ from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Source, Written
 from bellweight.models.initial import Geometric, PointMass, product_moments
+from bellweight.models.local import LocalStructure
+from bellweight.models.scopes import Scopes
 from bellweight.models.tabular import TabularModel
 
 _MAX_ENUMERATED = 5_000_000
@@ -70,7 +72,8 @@ class EventModel:
     or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
     `cost_growth` declares by how much the largest absolute cost over the actions can grow in one
     step at most, in expectation; without it the tail of a simulated cost has no bound.
-    `compiled=False` runs everything as plain Python, slowly.
+    `scopes` declare which coordinates each part looks at, so that bounds can be proven over all
+    states (`LocalRows`). `compiled=False` runs everything as plain Python, slowly.
     """
 
     dimension: int
@@ -87,6 +90,7 @@ class EventModel:
     cost_growth: float | None = None
     compiled: bool = True
     name: str = "event model"
+    scopes: Scopes | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -108,6 +112,13 @@ class EventModel:
         _ = self.source
         self._check_compiles(self.source, self._functions())
         self._check_start()
+        if self.scopes is not None:
+            put(self, "_structure", self.scopes.structure(self))
+
+    @property
+    def structure(self) -> LocalStructure | None:
+        """The local parts that the model is made of, where `scopes` declare them."""
+        return getattr(self, "_structure", None)
 
     @property
     def n_actions(self) -> int:

@@ -23,7 +23,7 @@ from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys, compiled, draw, episode_key, pick
 
 
-@files.storable
+@files.storable("Law")
 @dataclass(frozen=True, eq=False)
 class Law:
     """A number that takes `values` (k,) with `chances` (k,)."""
@@ -70,7 +70,7 @@ class Law:
         return cls(values, mass / mass.sum())
 
 
-@files.storable
+@files.storable("Independent")
 @dataclass(frozen=True, eq=False)
 class Independent:
     """A random vector (k,) with independent components."""

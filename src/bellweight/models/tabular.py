@@ -29,7 +29,7 @@ from bellweight.common.status import ModelError
 Sense = Literal["min", "max"]
 
 
-@files.storable
+@files.storable("TabularModel")
 @dataclass(frozen=True, eq=False)
 class TabularModel:
     """Sorted state-action pairs with sparse transitions: see `from_pairs` and `from_arrays`.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends import Iterate, Setup, backend_of
+from bellweight.backends import Estimate, Iterate, Setup, backend_of
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
@@ -370,8 +370,7 @@ class _Season:
         return RaceResult(
             winner=won.name,
             policy=policy,
-            cost=won.mean if judged is None else judged.mean,
-            half_width=0.0 if judged is None else judged.half_width,
+            cost=Estimate(won.mean) if judged is None else judged.estimate,
             evaluation=judged,
             races=tuple(self._races),
             result=self._results.get(won.name),

@@ -17,6 +17,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models import EventModel
 from bellweight.models.compile import Source
+from bellweight.policies.dual_rows import DualRows
 
 SAME_MASS = 1e-9
 """Dual masses closer than this, relative to the larger one, are the same."""
@@ -102,25 +103,11 @@ def compiled_softmax(
     if extend is not None:
         reach = np.array([extend, temperature, smoothing_mass])
         return replace(target, dual=(*state_table(model, states, duals), reach))
-    exponents = np.where(
-        model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
-    )
-    weight = np.exp(exponents / temperature)
-    sums = np.cumsum(weight / weight.sum(axis=1, keepdims=True), axis=1)
-    # Rounding must not let a draw fall off the end: the last positive action closes the sums.
-    last = model.n_actions - 1 - np.argmax(weight[:, ::-1] > 0.0, axis=1)
-    sums[np.arange(model.n_actions)[None, :] >= last[:, None]] = 1.0
-    mass = duals.sum(axis=1)
-    numbers = np.column_stack([sums, mass / (mass + smoothing_mass)])
+    allowed = np.where(model.admissible_mask(states), duals, -np.inf)
+    starts = np.arange(0, allowed.size + 1, model.n_actions)
+    rows = DualRows.of(allowed.ravel(), starts, temperature, smoothing_mass)
+    numbers = np.column_stack([rows.sums.reshape(duals.shape), rows.share])
     return replace(target, dual=(*state_table(model, states, numbers), np.zeros(3)))
-
-
-def dual_table(states: IntArray, actions: IntArray, values: FloatArray, n_actions: int) -> Any:
-    """Return distinct states (m, d) and their duals (m, A) from a dual given pair by pair."""
-    distinct, place = np.unique(states, axis=0, return_inverse=True)
-    duals = np.zeros((len(distinct), n_actions))
-    np.add.at(duals, (place.ravel(), actions), values)
-    return np.ascontiguousarray(distinct), duals
 
 
 def state_table(model: EventModel, states: IntArray, numbers: FloatArray) -> tuple[Any, ...]:

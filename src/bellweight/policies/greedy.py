@@ -27,8 +27,7 @@ from bellweight.program import TabularRows
 _TABLE = files.stored_as("actions")
 
 
-@files.storable
-@files.formerly("trust_dual")
+@files.storable("Greedy", former=("trust_dual",))
 @dataclass(frozen=True, eq=False)
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
@@ -73,7 +72,7 @@ class Greedy(Policy):
     def compiled(self, model: EventModel) -> CompiledPolicy:
         if self.dual is None:
             return compiled_greedy(model, self.basis, self.coef)
-        states, duals = self.dual.by_state(model)
+        states, duals = self.dual.over_vectors(model.n_actions)
         return compiled_greedy(model, self.basis, self.coef, state_table(model, states, duals))
 
     def chooser(self, model: LinearModel) -> Chooser:

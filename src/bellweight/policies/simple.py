@@ -19,7 +19,7 @@ from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.tables import actions_to_probabilities, by_state
 
 
-@files.storable
+@files.storable("Uniform")
 @dataclass(frozen=True)
 class Uniform(Policy):
     """Every admissible action with the same probability."""
@@ -35,7 +35,7 @@ class Uniform(Policy):
         return RandomChooser(model)
 
 
-@files.storable
+@files.storable("Rule")
 @dataclass(frozen=True, eq=False)
 class Rule(Policy):
     """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
@@ -71,7 +71,7 @@ class Rule(Policy):
         return self.fn
 
 
-@files.storable
+@files.storable("Table")
 @dataclass(frozen=True, eq=False)
 class TablePolicy(Policy):
     """A policy given as numbers.

@@ -10,11 +10,10 @@ import numpy as np
 from bellweight.common import files
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
-from bellweight.models import EventModel, TabularModel
-from bellweight.policies.compiled import dual_table
+from bellweight.models import TabularModel
 
 
-@files.storable
+@files.storable("Support")
 @dataclass(frozen=True, eq=False)
 class Support:
     """Where a dual has mass: states, action indices (n,) and positive values (n,).
@@ -48,14 +47,29 @@ class Support:
         number[place[: model.n_states]] = np.arange(model.n_states)
         return np.asarray(number[place[model.n_states :]])
 
-    def by_state(self, model: EventModel) -> tuple[IntArray, FloatArray]:
-        """Return the distinct states (m, d) of an event model and their duals (m, A)."""
+    def by_state(self) -> tuple[Any, IntArray, IntArray]:
+        """Return the distinct states (m, ...), the pairs (n,) sorted by state, and the starts.
+
+        The pairs of state k are order[starts[k]:starts[k + 1]].
+        """
+        distinct, place = np.unique(self.states, axis=0, return_inverse=True)
+        order = np.argsort(place.ravel(), kind="stable")
+        starts = np.searchsorted(place.ravel()[order], np.arange(len(distinct) + 1))
+        return distinct, order, starts
+
+    def over_actions(self, n_actions: int) -> tuple[Any, FloatArray]:
+        """Return the distinct states (m, ...) and the dual of every action there (m, A)."""
+        distinct, order, starts = self.by_state()
+        duals = np.zeros((len(distinct), n_actions))
+        place = np.repeat(np.arange(len(distinct)), np.diff(starts))
+        np.add.at(duals, (place, self.actions[order]), self.values[order])
+        return np.ascontiguousarray(distinct), duals
+
+    def over_vectors(self, n_actions: int) -> tuple[IntArray, FloatArray]:
+        """Return `over_actions` for a model whose states are vectors, (m, d) and (m, A)."""
         if self.states.ndim == 1:
             raise PolicyError(
                 "the dual belongs to a tabular model: solve the event model itself, or take "
                 "Greedy(basis=..., coef=...) without a dual"
             )
-        found: tuple[IntArray, FloatArray] = dual_table(
-            self.states, self.actions, self.values, model.n_actions
-        )
-        return found
+        return self.over_actions(n_actions)

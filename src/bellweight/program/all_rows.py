@@ -37,6 +37,8 @@ class AllRows:
 class TabularRows(ListedRows):
     """All rows of a tabular model; a row's key is its pair."""
 
+    is_complete = True
+
     def __init__(self, model: TabularModel, basis: Basis) -> None:
         super().__init__(basis, model.states, model.discount)
         self.model = model

@@ -50,7 +50,7 @@ class ListedRows(RowSource):
         if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
             # Only of an Indicator is it known that its functions are independent and add up to one.
             self._cache, self._sparse = self.features(slice(None)).toarray(), False
-        self.names = self.basis.names(states.shape[1])
+        self.names = self.basis.function_names(states.shape[1])
         self.lower, self.upper = self.basis.bounds(self._n_basis)
 
     pair_start: IntArray
@@ -116,6 +116,16 @@ class ListedRows(RowSource):
         return total
 
     @cached_property
+    def _largest(self) -> FloatArray:
+        """The largest size of each function (K,) over the states."""
+        sizes = np.zeros(self._n_basis)
+        for _, block in self._feature_blocks():
+            largest = abs(block).max(axis=0)
+            dense = largest.toarray() if sparse.issparse(largest) else largest
+            sizes = np.maximum(sizes, np.asarray(dense).ravel())
+        return sizes
+
+    @cached_property
     def even_moments(self) -> Doubled:
         weights = np.full(len(self._points), 1.0 / len(self._points))
         exact = self.exact_moments(weights)
@@ -137,7 +147,13 @@ class ListedRows(RowSource):
                 # Where terms cancel, a violation of the size of their rounding error is none.
                 share = tolerances.ROUNDING / tolerances.FEASIBILITY
                 size[violated] += share * self.terms(coef, states)[violated]
-            closest.add(pairs.start, slack, size, NEAR * (size + level / (1.0 - self.discount)))
+            near = NEAR * (size + level / (1.0 - self.discount))
+            rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
+            doubtful = (slack > near) & (slack <= near + rounded)
+            if doubtful.any():
+                # Neither is a slack of that size.
+                near[doubtful] += tolerances.ROUNDING * self.terms(coef, states)[doubtful]
+            closest.add(pairs.start, slack, size, near)
         return closest.answer()
 
     def all_slacks(self, coef: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
@@ -188,6 +204,13 @@ class ListedRows(RowSource):
         return place
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
+        return self._even_triangle if weights is None else self._triangle(weights)
+
+    @cached_property
+    def _even_triangle(self) -> FloatArray:
+        return self._triangle(None)
+
+    def _triangle(self, weights: FloatArray | None) -> FloatArray:
         def weighted() -> Iterator[FloatArray]:
             for states, block in self._feature_blocks():
                 if weights is None:
@@ -201,6 +224,10 @@ class ListedRows(RowSource):
         return conditioning.triangle(weighted(), self._n_basis)
 
     def constant(self) -> FloatArray:
+        return self._constant
+
+    @cached_property
+    def _constant(self) -> FloatArray:
         if self._sparse:
             ones = np.ones(self._n_basis)
             if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=1e-12):

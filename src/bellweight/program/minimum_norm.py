@@ -8,7 +8,8 @@ quadratic program over all rows is therefore a small one over the tight rows B:
 where G holds the coefficient bounds that are active; their multipliers w turn equations into
 inequalities and are not part of the norm. When the tight rows are independent there is nothing to
 choose. Otherwise Clarabel finds the support and the optimality conditions on that support,
-lambda = B y with G y = 0, are solved to full precision.
+lambda = B y with G y = 0, are solved to full precision. Where that does not succeed, and no bounds
+are active, an active-set method with twice the digits begins at the dual at hand.
 """
 
 from __future__ import annotations
@@ -24,13 +25,18 @@ from scipy.optimize import nnls
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import SolverError, Status
-from bellweight.program.solution import AlpSolution
+from bellweight.program.active_set import shortest_dual
+from bellweight.program.precise_optimum import precise_moments
+from bellweight.program.row_source import RowSource
+from bellweight.program.simplex import is_affordable
+from bellweight.program.solution import OptimalFace
 
 _SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
 _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
 _POLISH_STEPS = 30
 _RANK = 1e-13  # singular values below this share of the largest are zero
 _ACCEPTED = 1e-9
+_MOST_PRECISE_ROWS = 500  # tight rows up to which twice the digits are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,29 +52,54 @@ class MinimumNormDual:
     residual: float
 
 
-def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
-    """Return the optimal dual of smallest Euclidean norm."""
-    carried = abs(solution.tight_rows).T @ solution.dual
-    if carried.max() <= tolerances.ROUNDING * np.abs(solution.inner_moments).max():
+def minimum_norm_dual(
+    face: OptimalFace, rows: RowSource, weights: FloatArray | None = None
+) -> MinimumNormDual:
+    """Return the optimal dual of smallest Euclidean norm.
+
+    `rows` are those of the program, and `weights` (S,) stand behind the moments where known.
+    """
+    carried = abs(face.tight_rows).T @ face.dual
+    if carried.max() <= tolerances.ROUNDING * np.abs(face.inner_moments).max():
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
-        values = np.zeros(len(solution.dual))
+        values = np.zeros(len(face.dual))
     else:
-        values = solution.dual if solution.unique else _quadratic(solution)
+        values = face.dual if face.unique else _shortest(face, rows, weights)
     used = values > 0.0
-    return MinimumNormDual(solution.tight[used], values[used], _residual(solution, values))
+    return MinimumNormDual(face.tight[used], values[used], _residual(face, values))
 
 
-def _quadratic(solution: AlpSolution) -> FloatArray:
-    rows = sparse.csr_array(solution.tight_rows)
-    bounds = sparse.csr_array(solution.bound_rows)
-    scale = float(solution.dual.sum())
-    moments = solution.inner_moments / scale
+def _shortest(face: OptimalFace, rows: RowSource, weights: FloatArray | None) -> FloatArray:
+    """Return the shortest dual (t,), with twice the digits where plain ones leave doubt."""
+    found, is_settled = _quadratic(face)
+    terms = face.tight_cost * found
+    gap = abs(float(terms.sum()) - face.objective)
+    is_settled &= gap <= tolerances.OPTIMALITY * float(np.abs(terms).sum())
+    is_small = len(found) <= _MOST_PRECISE_ROWS and is_affordable(len(face.columns))
+    if is_settled or not is_small or len(face.bound_rows):
+        return found
+    try:
+        moments = precise_moments(rows, face.moments, weights)
+        basic = face.tight[face.dual > 0.0]
+        return shortest_dual(rows, face.columns, moments, face.tight, basic)
+    except SolverError:
+        return found
+
+
+def _quadratic(face: OptimalFace) -> tuple[FloatArray, bool]:
+    """Return the shortest dual (t,), and whether its optimality conditions hold."""
+    rows = sparse.csr_array(face.tight_rows)
+    bounds = sparse.csr_array(face.bound_rows)
+    scale = float(face.dual.sum())
+    moments = face.inner_moments / scale
     if rows.shape[1] > _MAX_POLISHED:
-        return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale
-    dense = _independent(rows.toarray(), bounds.toarray(), moments, solution.dual / scale)
+        return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale, False
+    dense = _independent(rows.toarray(), bounds.toarray(), moments, face.dual / scale)
     guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
     polished = _polish(*dense, guess)
-    return (np.maximum(guess[: rows.shape[0]], 0.0) if polished is None else polished) * scale
+    if polished is None:
+        return np.maximum(guess[: rows.shape[0]], 0.0) * scale, False
+    return polished * scale, True
 
 
 def _independent(
@@ -170,29 +201,29 @@ def _conditions(
     return level, push
 
 
-def _residual(solution: AlpSolution, values: FloatArray) -> float:
+def _residual(face: OptimalFace, values: FloatArray) -> float:
     """Return the largest relative error of the equations and of the dual objective.
 
     Active bounds may take up, with non-negative multipliers, what the rows leave.
     """
-    error = solution.tight_rows.T @ values - solution.inner_moments
-    terms = solution.tight_cost * values
-    if solution.bound_rows.shape[0]:
-        push, _ = nnls(solution.bound_rows.T, -error)
-        error = error + solution.bound_rows.T @ push
-        terms = np.append(terms, solution.bound_cost * push)
-    size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
+    error = face.tight_rows.T @ values - face.inner_moments
+    terms = face.tight_cost * values
+    if face.bound_rows.shape[0]:
+        push, _ = nnls(face.bound_rows.T, -error)
+        error = error + face.bound_rows.T @ push
+        terms = np.append(terms, face.bound_cost * push)
+    size = abs(face.tight_rows).T @ values + np.abs(face.inner_moments)
     # An equation whose terms are nearly zero still carries the rounding error of the others and
     # that of its right-hand side.
     share = tolerances.ROUNDING / tolerances.OPTIMALITY
-    size = size + share * (float(size.max()) + solution.moment_terms)
-    gap = abs(float(terms.sum()) - solution.objective)
-    scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
+    size = size + share * (float(size.max()) + face.moment_terms)
+    gap = abs(float(terms.sum()) - face.objective)
+    scale = max(abs(face.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
     # So does an objective near zero: that of values made of typical costs.
-    scale += share * solution.cost_unit * float(values.sum())
+    scale += share * face.cost_unit * float(values.sum())
     off = float(np.max(np.abs(error) / size))
-    if off > tolerances.DUAL and not sparse.issparse(solution.tight_rows):
+    if off > tolerances.DUAL and not sparse.issparse(face.tight_rows):
         # An equation may be made of terms far below the largest: what counts is the dual itself.
-        mended = np.linalg.lstsq(solution.tight_rows.T, error, rcond=None)[0]
+        mended = np.linalg.lstsq(face.tight_rows.T, error, rcond=None)[0]
         off = min(off, float(np.abs(mended).max()) / max(float(values.max()), 1e-300))
     return max(off, gap / scale)

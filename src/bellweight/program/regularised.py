@@ -30,11 +30,10 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, dot, doubled
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.program.active_set import optimum
-from bellweight.program.alp import MOST_REFINED, SPOILT, exactly
-from bellweight.program.coordinates import Frame
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.simplex import ray_text
-from bellweight.program.solution import Audit, DecidedSolution, cost_unit
+from bellweight.program.precise_optimum import precise_moments
+from bellweight.program.simplex import is_affordable, ray_text
+from bellweight.program.solution import Audit, Solution, cost_unit
 
 _LEAST = 1e-10  # of a typical cost times 1 - discount; less drowns in rounding
 _MAX_STEPS = 200
@@ -59,17 +58,6 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PenaltySolution(DecidedSolution):
-    """The answer of a regularised program.
-
-    `objective` is that of the coefficients, moments' coef; the violation that the regularisation
-    allows is in the audit.
-    """
-
-    regularisation: float
-
-
 class PenaltyProgram:
     """The regularised program of one row source, warm from one solve to the next."""
 
@@ -92,7 +80,7 @@ class PenaltyProgram:
             )
         self.rows = rows
         self.regularisation = regularisation
-        self.frame = Frame(rows)
+        self.functions = rows.functions
         self._set(reference)
         self._unit = cost_unit(rows.pair_cost)
         self.largest_cost = float(np.abs(rows.pair_cost).max())
@@ -103,18 +91,18 @@ class PenaltyProgram:
     @property
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
-        return self.frame.dropped
+        return self.functions.dropped
 
-    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> PenaltySolution:
+    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> Solution:
         """Return the audited optimum for these moments (K,)."""
         # Products this small are done before a second thread has woken, and on a busy machine
         # threads that wait for each other take a hundred times as long.
         with _threads().limit(limits=1):
             return self._solved(moments, reference)
 
-    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:
+    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> Solution:
         began = time.perf_counter()
-        self.frame.check_reachable(moments)
+        self.functions.check_reachable(moments)
         solution = None if self._used is not None else self._by_steps(moments, reference)
         if solution is None or solution.status is not Status.OPTIMAL:
             solution = self._refined(moments, reference, solution) or solution
@@ -128,11 +116,9 @@ class PenaltyProgram:
 
     @property
     def _can_refine(self) -> bool:
-        return self.rows.n_basis <= MOST_REFINED
+        return is_affordable(self.rows.n_basis)
 
-    def _by_steps(
-        self, moments: FloatArray, reference: FloatArray | None
-    ) -> PenaltySolution | None:
+    def _by_steps(self, moments: FloatArray, reference: FloatArray | None) -> Solution | None:
         """Return what Newton steps find; None where they run off and there is another road."""
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._set(reference)
@@ -150,16 +136,16 @@ class PenaltyProgram:
         return run.solution(found)
 
     def _refined(
-        self, moments: FloatArray, reference: FloatArray | None, before: PenaltySolution | None
-    ) -> PenaltySolution | None:
+        self, moments: FloatArray, reference: FloatArray | None, before: Solution | None
+    ) -> Solution | None:
         """Return the optimum found with twice the digits, if it is found."""
         if not self._can_refine:
             return None
-        rows, exact = self.rows, exactly(self.rows, moments, reference)
+        rows, exact = self.rows, precise_moments(self.rows, moments, reference)
         used = self._used if before is None else before.keys
         used = rows.seeds(reference) if used is None else used
         try:
-            found = optimum(rows, self.frame.kept, self.regularisation, exact, used, used)
+            found = optimum(rows, self.functions.kept, self.regularisation, exact, used, used)
         except SolverError as problem:
             if problem.status is not Status.FAILED:
                 raise
@@ -170,10 +156,12 @@ class PenaltyProgram:
         solution = self.audited(answer, exact, found.passes, found.steps)
         return replace(solution, moments=moments)
 
-    def audited(
-        self, answer: _Answer, moments: Doubled, passes: int, steps: int
-    ) -> PenaltySolution:
-        """Return an answer with its audit, on unscaled data."""
+    def audited(self, answer: _Answer, moments: Doubled, passes: int, steps: int) -> Solution:
+        """Return an answer with its audit, on unscaled data.
+
+        The objective is that of the coefficients, moments' coef; the violation that the
+        regularisation allows is in the audit.
+        """
         rows, delta = self.rows, self.regularisation
         coef, keys, dual = answer.coef.high, answer.keys, answer.dual
         reached, size, paid = np.zeros(rows.n_basis), np.abs(moments.high), np.zeros(2)
@@ -185,7 +173,7 @@ class PenaltyProgram:
             size = size + np.abs(dense).T @ dual[chunk]
             paid = paid + np.array([cost, np.abs(cost)]) @ dual[chunk]
             spoilt += tolerances.ROUNDING * float(dual[chunk] @ (np.abs(dense) @ np.abs(coef)))
-        error = np.abs(reached - moments.high)[self.frame.kept]
+        error = np.abs(reached - moments.high) / np.where(size > 0.0, size, 1.0)
         objective, penalty = dot(moments, answer.coef), delta * float(dual @ dual)
         scale = max(abs(objective), float(paid[1]), penalty, np.finfo(float).tiny)
         beyond = answer.worst - delta * float(dual.max(initial=0.0))
@@ -193,11 +181,11 @@ class PenaltyProgram:
             violation=answer.worst,
             # What the regularisation allows is no fault; only what goes beyond it is.
             relative_violation=max(0.0, beyond) / (abs(objective) + self.largest_cost),
-            dual_residual=float((error / np.where(size > 0.0, size, 1.0)[self.frame.kept]).max()),
+            dual_residual=float(error[self.functions.kept].max()),
             gap=abs(objective - float(paid[0]) - penalty) / scale,
         )
-        right = audit.passed and spoilt <= SPOILT * max(abs(objective), self._unit)
-        return PenaltySolution(
+        right = audit.passed and spoilt <= tolerances.SPOILT * max(abs(objective), self._unit)
+        return Solution(
             status=Status.OPTIMAL if right else Status.INACCURATE,
             coef=coef,
             objective=objective,
@@ -206,11 +194,11 @@ class PenaltyProgram:
             passes=passes,
             rounds=steps,
             n_rows=len(keys),
-            proven=True,
-            seconds=0.0,
-            regularisation=delta,
             keys=keys,
             dual=dual,
+            dual_residual=audit.dual_residual,
+            seconds=0.0,
+            allows_violations=True,
         )
 
     def drowns(self, answer: _Answer) -> bool:
@@ -243,7 +231,7 @@ class PenaltyProgram:
         return run.minimise(inner, self.regularisation)
 
     def _set(self, reference: FloatArray | None) -> None:
-        self.coordinates = self.frame.coordinates(self.frame.factor(reference))
+        self.coordinates = self.rows.coordinates(reference)
 
     def _start(self) -> FloatArray:
         """Return a constant below all values."""
@@ -360,7 +348,7 @@ class _Run:
         used = dual > 0.0
         return _Minimum(place + inner - right.T @ (right @ inner), active[used], dual[used])
 
-    def solution(self, found: _Minimum) -> PenaltySolution:
+    def solution(self, found: _Minimum) -> Solution:
         """Return the answer with its audit."""
         coef = doubled(self.program.coordinates.coef(found.inner))
         answer = _Answer(coef, found.keys, found.dual, self._excess(found.inner))

@@ -29,9 +29,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.doubled import dot, doubled, product, subtract
 from bellweight.common.status import SolverError
 from bellweight.program.all_rows import TabularRows
-from bellweight.program.alp import MOST_REFINED
-from bellweight.program.coordinates import coefficient_bounds
-from bellweight.program.simplex import VertexSearch
+from bellweight.program.independent_functions import coefficient_bounds
+from bellweight.program.simplex import VertexSearch, is_affordable
 
 _UNIT = 2.0**-53
 _SPARE = 4.0  # so that others who evaluate the rows in their own way find them to hold, too
@@ -108,13 +107,13 @@ def _with_margin(
 
     The margin is relative to the size (N,) of the rows' terms; `holds` tells whether it was enough.
     """
-    if rows.n_basis > MOST_REFINED:
+    if not is_affordable(rows.n_basis):
         return None
     relative = slack / np.where(size > 0.0, size, 1.0)
     nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
     tight = nearest[relative[nearest] <= tolerances.TIGHT]
     columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
-    limits, limit_cost = coefficient_bounds(rows)
+    limits, limit_cost = coefficient_bounds(rows.lower, rows.upper)
     for attempt in range(_ATTEMPTS):
         cost = rows.pair_cost - 4.0**attempt * margin * size
         search = VertexSearch(rows.with_cost(cost), columns, (doubled(limits), limit_cost))

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from bellweight.basis import Basis
 from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
+from bellweight.program.conditioning import Coordinates
+from bellweight.program.independent_functions import IndependentFunctions
 
 MOST_CLOSE = 8  # times the number taken per block
 NEAR = 1e-9  # rows this close to tight are looked at again with full precision
@@ -40,12 +44,19 @@ class Separation:
 
 
 class RowSource(ABC):
-    """What a program needs to know about its rows."""
+    """What a program needs to know about its rows.
 
+    `model` and `basis` are those it is bound to, the basis fitted to the states; `names` (K,) are
+    the basis functions', `lower` and `upper` (K,) the bounds on their coefficients.
+    """
+
+    model: Any
+    basis: Basis
     discount: float
     names: tuple[str, ...]
     lower: FloatArray
     upper: FloatArray
+    is_complete = False  # whether all states are listed, so that no move leads outside
 
     @property
     @abstractmethod
@@ -95,6 +106,19 @@ class RowSource(ABC):
     @abstractmethod
     def triangle(self, weights: FloatArray | None) -> FloatArray:
         """Return the triangular factor of the features under weights, even ones by default."""
+
+    @cached_property
+    def functions(self) -> IndependentFunctions:
+        """Which basis functions are independent; found once, for all programs of these rows."""
+        self.constant()  # raises where there is none
+        factor = None if self.is_sparse else self.span()
+        return IndependentFunctions(self.names, self.lower, self.upper, factor)
+
+    def coordinates(self, reference: FloatArray | None) -> Coordinates:
+        """Return coordinates that are orthonormal under weights, even ones by default."""
+        if reference is None or self.is_sparse:
+            return self.functions.coordinates(self.functions.factor)
+        return self.functions.coordinates(self.triangle(reference))
 
     def span(self) -> FloatArray:
         """Return the triangular factor that decides which functions depend on earlier ones."""

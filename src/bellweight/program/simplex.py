@@ -40,6 +40,7 @@ _ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
 _VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter
 _UNREACHED = 1e-9  # share of the moments that may be out of reach by rounding
 _MAX_STEPS = 5_000
+_MOST_FUNCTIONS = 120
 _REFRESH = 100  # steps after which the tableau is computed afresh: its errors add up
 _STALLED = 30  # steps that change nothing before the first candidates are taken, not the best
 
@@ -123,7 +124,7 @@ class VertexSearch:
     def _start(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Tableau:
         rows, cost = self._rows(pool)
         largest = np.abs(rows.high).max(axis=0, initial=0.0)
-        unit = _power_of_two(largest)
+        unit = power_of_two(largest)
         table = Tableau(moments.at(self.columns), unit)
         limits, limit_cost = self._bounds
         own = limits.at((slice(None), self.columns))
@@ -229,7 +230,7 @@ class Tableau:
         if len(keys) == 0:
             return
         rows = rows.scaled(1.0 / self.unit)
-        size = _power_of_two(np.abs(rows.high).max(axis=1))
+        size = power_of_two(np.abs(rows.high).max(axis=1))
         rows, cost = rows.scaled(1.0 / size[:, None]), cost / size
         shares, terms = doubled(np.zeros(rows.shape)), np.zeros(rows.shape)
         for k in range(self.n_columns):
@@ -372,9 +373,17 @@ def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
     return Doubled(np.where(real, values.high, 0.0), np.where(real, values.low, 0.0))
 
 
-def _power_of_two(sizes: FloatArray) -> FloatArray:
+def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two next to some sizes; one for zero."""
     return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
+
+
+def is_affordable(n_basis: int) -> bool:
+    """Return whether a program with this many basis functions can be solved with twice the digits.
+
+    The time grows with their third power.
+    """
+    return n_basis <= _MOST_FUNCTIONS
 
 
 def ray_text(names: tuple[str, ...], direction: FloatArray) -> str:

@@ -12,7 +12,7 @@ from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.models.compile import check_in_place, naming
 from bellweight.policies import Policy, Rule, Uniform
-from bellweight.simulation.episodes import EventRollout
+from bellweight.simulation import EventRollout
 from bellweight.testing.report import Report
 from bellweight.testing.rules import check_whole_actions
 

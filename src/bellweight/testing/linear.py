@@ -18,7 +18,8 @@ from bellweight.models import Independent, Kernels, LinearModel, Sampled
 from bellweight.policies import DualSoftmax, Policy, Uniform
 from bellweight.policies.linear_actions import ActionProgram, Chooser, RuleChooser, Worker
 from bellweight.program import PricedRows
-from bellweight.simulation.linear_episodes import LinearRollout, initial_states
+from bellweight.simulation import LinearRollout
+from bellweight.simulation.linear_episodes import initial_states
 from bellweight.testing.report import Report
 
 # Of linear models.

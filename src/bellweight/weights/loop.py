@@ -26,7 +26,7 @@ from bellweight.weights.steps import Step, Stepper
 _EXACT_TOL = 1e-8
 
 
-@files.storable
+@files.storable("Stop")
 @dataclass(frozen=True)
 class Stop:
     """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
@@ -48,7 +48,7 @@ class Stop:
             checks.positive(self.max_seconds, "max_seconds")
 
 
-@files.storable
+@files.storable("Iteration")
 @dataclass(frozen=True)
 class HistoryEntry:
     """What happened in one iteration.
@@ -250,7 +250,7 @@ class _Run:
             one_norm=one_norm,
             moment_step=None if before is None else float(np.abs(iterate.moments - before).sum()),
             audit=solution.audit,
-            dual_residual=iterate.dual_residual,
+            dual_residual=solution.dual_residual,
             flow_residual=None if occupancy is None else occupancy.residual,
             noise_ratio=None if occupied is None else _noise_ratio(point, occupied),
             dual_share=share,

@@ -33,7 +33,7 @@ from bellweight.weights.loop import Method, Stop, select_weights
 from bellweight.weights.steps import Constant, Stepper, Steps
 
 
-@files.storable
+@files.storable("Fixed")
 @dataclass(frozen=True, eq=False)
 class Fixed(Method):
     """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`.
@@ -52,7 +52,7 @@ class Fixed(Method):
         return setup.named_point(self.weights, "weights")
 
 
-@files.storable
+@files.storable("FromPolicy")
 @dataclass(frozen=True, eq=False)
 class FromPolicy(Method):
     """The occupancy of a given policy; with `Uniform()` the paper's Random."""
@@ -125,7 +125,7 @@ class IterativeMethod(Method):
         return Constant(self.step_size)
 
 
-@files.storable
+@files.storable("PIA")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PIA(IterativeMethod):
     """The primal iterative algorithm: the generator is the greedy policy. It may cycle."""
@@ -134,7 +134,7 @@ class PIA(IterativeMethod):
         return iterate.greedy
 
 
-@files.storable
+@files.storable("DIA")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DIA(IterativeMethod):
     """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
@@ -187,14 +187,6 @@ class DIA(IterativeMethod):
             lipschitz=found.lipschitz,
             discount=found.discount,
         )
-
-    @classmethod
-    def practical(cls, **settings: Any) -> Self:
-        """Return settings as given, the plain constructor: good in practice, nothing proven."""
-        declared = [name for name in ("lipschitz", "discount") if name in settings]
-        if declared:
-            raise ArgumentError(f"{declared[0]} belongs to DIA.certified(...), not to practical")
-        return cls(**settings)
 
     def __post_init__(self) -> None:
         checks.positive(self.temperature, "temperature")
@@ -265,7 +257,7 @@ class DIA(IterativeMethod):
         if not setup.is_exact:
             raise ArgumentError(
                 "certified settings are proven for exact occupancies, which only a TabularModel "
-                "has: use DIA.practical(...) with the same temperature and smoothing_mass"
+                "has: use DIA(...) with the same temperature and smoothing_mass"
             )
         if setup.model.discount != self.discount:
             raise ArgumentError(

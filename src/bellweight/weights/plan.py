@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from bellweight.backends import Setup, setup_of
 from bellweight.basis import Basis
 from bellweight.models import Model
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Stop
 
 Found_co = TypeVar("Found_co", covariant=True)

@@ -20,7 +20,7 @@ from bellweight.weights.methods import DIA, Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
 
-@files.storable
+@files.storable("SmoothedALP")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SmoothedALP(Plan[Result]):
     """The smoothed program of Desai, Farias and Moallemi (2012), with weights from a method.
