@@ -95,7 +95,7 @@ class FixedPoint:
 
     def _rounding(self, x: FloatArray, constant: FloatArray) -> float:
         """Return the residual below which rounding decides."""
-        return _EPSILON * (self.size(x) + self.size(constant))
+        return 4.0 * _EPSILON * (self.size(x) + self.size(constant))
 
     def _approximations(
         self, x: FloatArray, constant: FloatArray, tol: float

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.common import checks
-from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common import checks, tolerances
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ModelError, SolverError, Status
 from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
@@ -49,7 +49,7 @@ def optimal(model: TabularModel) -> Optimal:
         best = quality[following]
         # Against the same values, so that an error of the values does not pass for a gain.
         gain = quality[pairs] - best
-        improved = gain > tie_margin(model, values)[following]
+        improved = _is_better(model, values, following, gain)
         known = pairs.tobytes()
         if not improved.any() or (tol == 0.0 and known in seen):
             if tol == 0.0:
@@ -80,6 +80,20 @@ def residuals(model: TabularModel, values: FloatArray) -> FloatArray:
     """Return the Bellman residuals (N,) of values: negative where a row is violated."""
     following = model.discount * (model.transition @ values)
     return np.asarray(model.cost + following - values[model.pair_state])
+
+
+def _is_better(
+    model: TabularModel, values: FloatArray, pairs: IntArray, gain: FloatArray
+) -> BoolArray:
+    """Return in which states (S,) a gain by these pairs (S,) is more than the margin of a tie."""
+    costs = float(np.abs(model.cost).max())
+    terms = costs + model.discount * float(np.abs(values).max())
+    rounding = 2.0 * np.finfo(float).eps * costs / (1.0 - model.discount)
+    better = gain > tolerances.TIE * terms + rounding  # more than the margin of any pair
+    close = np.flatnonzero(~better & (gain > 0.0))
+    if len(close) > 0:
+        better[close] = gain[close] > tie_margin(model, values)[pairs[close]]
+    return better
 
 
 def _first_cheapest(model: TabularModel, cost: FloatArray) -> IntArray:
