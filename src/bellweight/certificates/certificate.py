@@ -29,6 +29,7 @@ import numpy as np
 from bellweight.certificates.descriptions import (
     describe_basis,
     describe_linear_policy,
+    describe_local_values,
     describe_policy,
     proper,
 )
@@ -37,7 +38,13 @@ from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common import checks, files, identity
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import ArgumentError, FileError, SolverError
+from bellweight.common.status import (
+    ArgumentError,
+    BasisError,
+    FileError,
+    ModelError,
+    SolverError,
+)
 from bellweight.common.streams import stream_keys
 from bellweight.display import Column, Table
 from bellweight.display.cost_charts import Between, gap_chart
@@ -47,7 +54,17 @@ from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
 from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.policies import Policy, by_state, checked_probabilities
-from bellweight.program import EventRows, LinearRows, PricedRows, Repaired, TabularRows, repaired
+from bellweight.program import (
+    EliminatedRows,
+    EventRows,
+    LinearRows,
+    LocalRows,
+    PricedRows,
+    Repaired,
+    TabularRows,
+    repaired,
+    repaired_locally,
+)
 from bellweight.simulation import one_sided
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA
@@ -64,6 +81,9 @@ SAMPLED = (
     "rows are a sample, so the largest violation over all states is not known: what was found on "
     "fresh states is evidence, not a bound"
 )
+ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
+GROWING = "the violation of rows grows without limit along an endless coordinate: use LocalRows()"
+SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _RAY_LENGTHS = (10, 100, 1_000)
@@ -88,12 +108,14 @@ class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
     `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why
-    something is missing. `value` is the approximate initial value after repair, a lower bound on
-    the optimal cost unless unproven, and `cost` the policy's cost (its upper confidence limit when
-    estimated): the optimal cost lies in between. `violation` is the largest one of the program's
-    own coefficients, `repair` what mending it took from the value; `evidence` holds violations
-    found where rows are a sample, which are no bound. `record` is what a verifier needs, and
-    `checksum` tells whether anything was changed since.
+    something is missing. Where an `exact` one has a `confidence`, the value is proven over all
+    states and the policy's cost is simulated, so that the loss holds with this confidence. `value`
+    is the approximate initial value after repair, a lower bound on the optimal cost unless
+    unproven, and `cost` the policy's cost (its upper confidence limit when estimated): the optimal
+    cost lies in between. `violation` is the largest one of the program's own coefficients, `repair`
+    what mending it took from the value; `evidence` holds violations found where rows are a sample,
+    which are no bound. `record` is what a verifier needs, and `checksum` tells whether anything was
+    changed since.
     """
 
     bound: float | None
@@ -387,6 +409,35 @@ class _Estimate:
         )  # fmt: skip
 
     def events(self, model: EventModel, result: Result) -> Certificate:
+        """Search the rows of all states where parts are local; elsewhere say what is missing."""
+        if model.structure is not None:
+            try:
+                rows = LocalRows().on(model, result.basis)
+            except (BasisError, ModelError):
+                return self._sampled(model, result)
+            return self._local(model, result, rows)
+        return self._sampled(model, result)
+
+    def _local(self, model: EventModel, result: Result, rows: EliminatedRows) -> Certificate:
+        """Prove the rows of all states, and simulate the cost."""
+        found = repaired_locally(rows, result.coef)
+        if found is None:
+            told = SIMULATED_INITIAL if rows.initial_moments is None else GROWING
+            return self._unproven(model, result, told, _NOT_RECORDED)
+        cost, horizon, reason = self._upper_cost(model)
+        if reason:
+            return self._unproven(model, result, reason, _NOT_RECORDED)
+        record = {**_plain_record(result, _NOT_RECORDED), "coef": found.coef.tolist()}
+        return Certificate(
+            bound=cost - found.value, greedy_bound=None, weighted_residual=None, residual_sup=None,
+            mismatch=None, disagreement=None, kind="exact", reason=ALL_STATES,
+            value=found.value, cost=cost, violation=found.violation, repair=found.loss,
+            confidence=self.confidence, model_name=model.name, model_digest=model.digest,
+            seed=self.seed, episodes=self.episodes, horizon=horizon,
+            record={**record, "tables": describe_local_values(rows, found.coef)},
+        )  # fmt: skip
+
+    def _sampled(self, model: EventModel, result: Result) -> Certificate:
         """Say what is missing, and what violation was found on fresh states and along rays."""
         found = self._unproven(model, result, SAMPLED, _NOT_RECORDED)
         # A small model has fewer states than this: then all that turn up are looked at.
@@ -403,7 +454,7 @@ class _Estimate:
         }
         return replace(found, evidence=evidence)
 
-    def _upper_cost(self, model: LinearModel) -> tuple[float, int | None, str]:
+    def _upper_cost(self, model: EventModel | LinearModel) -> tuple[float, int | None, str]:
         """Return an upper confidence limit of the cost over all time, the horizon, or why not."""
         first = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         if first.tail_bound is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bellweight.common.status import BellweightError, FileError, ModelError
+from bellweight.common.status import BellweightError, ModelError
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
@@ -341,15 +341,11 @@ def _text(value: Any) -> str:
 
 
 def _from_file(source: str) -> Model:
+    from bellweight.common import files
     from bellweight.models import LinearModel, TabularModel
 
-    try:
-        return TabularModel.load(source)
-    except FileError as problem:
-        # A file says what it holds before anything else is read.
-        if LinearModel.__name__ not in str(problem):
-            raise
-    return LinearModel.load(source)
+    model: Model = files.load(source, TabularModel, LinearModel)
+    return model
 
 
 def _from_factory(path: Path, name: str) -> Model:

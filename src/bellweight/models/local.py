@@ -83,6 +83,11 @@ class LocalStructure(ABC):
         return len(self.limits)
 
     @property
+    def structure(self) -> LocalStructure:
+        """A structure is its own: rows can be bound to it as to a model."""
+        return self
+
+    @property
     def endless(self) -> list[int]:
         """The coordinates without a largest value."""
         return [int(i) for i in np.flatnonzero(self.limits < 0)]

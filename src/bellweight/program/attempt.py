@@ -12,7 +12,7 @@ from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, add, dot, doubled, product, subtract
 from bellweight.common.status import SolverError, Status
 from bellweight.program.auditing import CORRECTIONS, Auditor, placed
-from bellweight.program.basis_equations import leaving_row, sharpen
+from bellweight.program.basis_equations import least_squares, leaving_row, sharpen
 from bellweight.program.cutting_planes import CuttingPlanes, UnfitCoordinatesError
 from bellweight.program.master import LpAnswer
 from bellweight.program.precise_optimum import precise_moments
@@ -190,7 +190,7 @@ class Attempt(CuttingPlanes[_Basis]):
         exact = working.exact_rows_at(positions)
         for _ in range(CORRECTIONS):
             error = subtract(doubled(cost), product(exact, found)).high
-            step = np.linalg.lstsq(inner / size[:, None], error / size, rcond=1e-15)[0]
+            step = least_squares(inner / size[:, None], error / size)
             found = add(found, doubled(working.coordinates.coef(step)))
         return found
 
@@ -210,7 +210,7 @@ class Attempt(CuttingPlanes[_Basis]):
         rows, found = working.exact_rows_at(positions).transposed, doubled(multipliers)
         for _ in range(CORRECTIONS):
             error = coordinates.moments(subtract(exact, product(rows, found)).high)
-            step = np.linalg.lstsq(equations, error, rcond=1e-15)[0] / size
+            step = least_squares(equations, error) / size
             found = add(found, doubled(step))
         return found.high
 

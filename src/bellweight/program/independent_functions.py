@@ -129,7 +129,7 @@ class IndependentFunctions:
         lengths = np.linalg.norm(factor, axis=0)
         for j, made in self._made.items():
             used = np.abs(made) * lengths
-            shared = np.flatnonzero(bounded & (used > 1e-9 * lengths[j]))
+            shared = np.flatnonzero(bounded & (used > tolerances.SPAN * lengths[j]))
             if len(shared):
                 raise BasisError(
                     f"basis function {j} ({self.names[j]}) depends on function {shared[0]} "

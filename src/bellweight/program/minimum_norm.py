@@ -31,11 +31,8 @@ from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import is_affordable
 from bellweight.program.solution import OptimalFace
 
-_SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
 _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
 _POLISH_STEPS = 30
-_RANK = 1e-13  # singular values below this share of the largest are zero
-_ACCEPTED = 1e-9
 _MOST_PRECISE_ROWS = 500  # tight rows up to which twice the digits are tried
 
 
@@ -113,7 +110,7 @@ def _independent(
     push = nnls(bounds.T, moments - rows.T @ dual)[0] if len(bounds) else np.zeros(0)
     stacked = np.vstack([rows, bounds])
     left, size, _ = np.linalg.svd(stacked, full_matrices=False)
-    basis = left[:, size > _RANK * size[0]]
+    basis = left[:, size > tolerances.RANK * size[0]]
     return basis[: len(rows)], basis[len(rows) :], basis.T @ np.append(dual, push)
 
 
@@ -127,7 +124,7 @@ def _clarabel(rows: sparse.csr_array, bounds: sparse.csr_array, moments: FloatAr
     cones = [clarabel.ZeroConeT(len(moments)), clarabel.NonnegativeConeT(n)]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerances.QUADRATIC
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix(quadratic),
         np.zeros(n),
@@ -148,15 +145,15 @@ def _polish(
 ) -> FloatArray | None:
     """Solve the optimality conditions on the guessed support, correcting the support as needed."""
     n_rows = len(rows)
-    first = guess[:n_rows] > _SUPPORT * np.max(guess[:n_rows])
-    first_pushed = guess[n_rows:] > _SUPPORT * max(
+    first = guess[:n_rows] > tolerances.QUADRATIC_SUPPORT * np.max(guess[:n_rows])
+    first_pushed = guess[n_rows:] > tolerances.QUADRATIC_SUPPORT * max(
         float(np.max(guess[n_rows:], initial=0.0)), 1e-300
     )
     support, pushed = first, first_pushed
     for _ in range(_POLISH_STEPS):
         level, push = _conditions(rows[support], bounds[pushed], moments)
         wanted = rows @ level
-        edge = 1e-11 * float(np.abs(wanted).max())
+        edge = tolerances.QUADRATIC * float(np.abs(wanted).max())
         next_support = wanted > edge
         next_pushed = pushed.copy()
         next_pushed[pushed] = push >= 0.0
@@ -168,7 +165,7 @@ def _polish(
     # the guessed support is then the optimum if it is feasible and no longer than the guess.
     values = _accepted(rows, bounds, moments, first, first_pushed)
     length = float(np.linalg.norm(guess[:n_rows]))
-    longer = values is not None and np.linalg.norm(values) > (1.0 + _ACCEPTED) * length
+    longer = values is not None and np.linalg.norm(values) > (1.0 + tolerances.CONDITIONS) * length
     return None if longer else values
 
 
@@ -185,7 +182,8 @@ def _accepted(
     values[support] = rows[support] @ level
     error = rows.T @ values + bounds[pushed].T @ push - moments
     feasible = values.min() >= 0.0 and push.min(initial=0.0) >= 0.0
-    return values if feasible and np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
+    allowed = tolerances.CONDITIONS * np.abs(moments).max()
+    return values if feasible and np.abs(error).max() <= allowed else None
 
 
 def _conditions(
@@ -195,8 +193,8 @@ def _conditions(
     free = null_space(bounds) if len(bounds) else np.eye(rows.shape[1])
     seen = rows @ free
     # The least-squares solver returns the solution of smallest norm, which is the one wanted.
-    values = np.linalg.lstsq(seen.T, free.T @ moments, rcond=1e-14)[0]
-    level = free @ np.linalg.lstsq(seen, values, rcond=1e-14)[0]
+    values = np.linalg.lstsq(seen.T, free.T @ moments, rcond=tolerances.ROUNDING)[0]
+    level = free @ np.linalg.lstsq(seen, values, rcond=tolerances.ROUNDING)[0]
     push = np.linalg.lstsq(bounds.T, moments - rows.T @ values, rcond=None)[0]
     return level, push
 

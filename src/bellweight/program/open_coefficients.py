@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, doubled, stacked
 from bellweight.common.status import SolverError
 from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import VertexSearch
 from bellweight.program.solution import OptimalFace
-
-_POSITIVE = 1e-12  # share of all dual mass below which a multiplier may be rounding
 
 
 def decided(
@@ -32,7 +31,7 @@ def decided(
     `columns` are the functions that take part, and `bounds` (b, K) their coefficient bounds with
     costs (b,).
     """
-    held = face.tight[face.dual > _POSITIVE * face.dual.sum()]
+    held = face.tight[face.dual > tolerances.POSITIVE * face.dual.sum()]
     limits, limit_cost = bounds
     active = limits @ face.coef >= limit_cost
     if len(held) + active.sum() >= len(columns):

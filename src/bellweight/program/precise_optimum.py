@@ -23,8 +23,8 @@ def precise_moments(rows: RowSource, moments: FloatArray, weights: FloatArray | 
     exact = None if weights is None else rows.exact_moments(weights)
     if exact is None:
         return doubled(moments)
-    rounding = 1e-12 * np.abs(exact.high).max()
-    same = np.allclose(exact.high, moments, rtol=1e-9, atol=rounding)
+    rounding = tolerances.SAME_MOMENTS_LEAST * np.abs(exact.high).max()
+    same = np.allclose(exact.high, moments, rtol=tolerances.SAME_MOMENTS, atol=rounding)
     return exact if same else doubled(moments)
 
 

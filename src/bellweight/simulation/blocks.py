@@ -2,8 +2,8 @@
 
 Every episode has its own random streams (`common/streams.py`): the initial state, the actions and
 the events draw from separate streams, and step t always uses the t-th number. Results are therefore
-the same for any number of workers, and two policies simulated with the same seed meet the same luck
-(common random numbers).
+the same for any number of workers, and two policies simulated with the same seed meet the same
+events (common random numbers).
 
 A block is one compiled call that releases the interpreter lock; joblib spreads blocks over threads,
 or over whatever backend `joblib.parallel_config` names: local processes, a Dask cluster.

@@ -156,7 +156,7 @@ class _SmoothedLoop(CuttingPlanes[_Vertex]):
         relative[working.keys] = -np.inf
         violated = np.flatnonzero(relative > 0.1 * tolerances.FEASIBILITY)
         order = violated[np.argsort(-relative[violated], kind="stable")]
-        # A state's worst row says most of what its others do.
+        # With a state's worst row in the master, its others are seldom violated.
         _, first = np.unique(working.pair_state[order], return_index=True)
         return order[np.sort(first)[:_MOST_ROWS]]
 
