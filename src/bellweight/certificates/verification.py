@@ -11,9 +11,9 @@ What is independent of the code that made the certificate:
   evaluates the described values, rows and policies with an error bound on its own arithmetic and
   uses no row source, linear program or occupancy code.
 - Linear models: the largest violation, where multipliers prove it (`weak_duality.py`); they may
-  come from anywhere. Shared with `certify` are the box of reachable states (`reach.py`), the
-  simulator and its policies, and the pricing solver where no multipliers are recorded. The streams
-  are the certificate's own. The outcome names each of them.
+  come from anywhere. Shared with `certify` are the box of reachable states (`reachable_box.py`),
+  the simulator and its policies, and the pricing solver where no multipliers are recorded. The
+  streams are the certificate's own. The outcome names each of them.
 - Event models with local structure: the largest violation over all states, from the recorded
   tables (`local_check.py`). Shared is the structure that the model declares; the simulated cost of
   the policy is not checked.
@@ -155,13 +155,13 @@ def _digests(term: str, claimed: str, found: str) -> Check:
 
 
 def _near(term: str, claimed: Any, found: float, allowed: float) -> Check:
-    """Compare a claim with what was found; what is allowed comes from what was found."""
+    """Compare a claim with what was found; the tolerance is relative to what was found."""
     close = claimed is not None and abs(claimed - found) <= allowed
     return Check(term, claimed, found, bool(close and np.isfinite(found) and np.isfinite(allowed)))
 
 
 def _without(certificate: Certificate, *terms: str) -> list[Check]:
-    """Check that terms which are not there claim nothing."""
+    """Check that terms which cannot be computed here are not claimed either."""
     return [_same(term, getattr(certificate, term), None) for term in terms]
 
 
@@ -487,7 +487,7 @@ def _linear_policy(model: LinearModel, policy: Record) -> Policy:
 
 
 def _unproven(certificate: Certificate, *, known: bool) -> tuple[list[Check], list[str]]:
-    """Check that nothing is claimed to be proven, and that the reason is one there can be."""
+    """Check that nothing is claimed to be proven, and that the stated reason is a possible one."""
     record = Record(certificate.record)
     coef = record.numbers("coef")
     record.texts("names", len(coef))
