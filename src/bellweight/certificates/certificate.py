@@ -84,6 +84,10 @@ SAMPLED = (
 ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
 GROWING = "the violation of rows grows without limit along an endless coordinate: use LocalRows()"
 SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
+_ROWS_PROVEN = {
+    "local": "elimination has searched the rows of all states, rounding included",
+    "priced": "the rows of all states that can be reached were priced",
+}
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _RAY_LENGTHS = (10, 100, 1_000)
@@ -145,6 +149,37 @@ class Certificate(Presentable):
     def relative(self) -> float | None:
         """The bound as a share of the policy's cost."""
         return None if self.bound is None or self.cost == 0.0 else self.bound / abs(self.cost)
+
+    @property
+    def gap(self) -> str:
+        """What is known about the policy, in one sentence."""
+        if self.bound is None:
+            return "nothing is proven about the loss"
+        lost = f"{self.bound:,.6g}" if self.relative is None else f"{100.0 * self.relative:.3g} %"
+        return (
+            f"this policy costs at most {self.cost:,.6g}, no policy costs less than "
+            f"{self.value:,.6g}, so at most {lost} is lost"
+        )
+
+    @property
+    def proof(self) -> str:
+        """How the lower bound and the cost are known."""
+        if self.bound is None:
+            return ""
+        if self.kind == "exact" and self.confidence is None:
+            return "every row of every state holds, rounding included, and the cost is exact"
+        rows = _ROWS_PROVEN["local" if self.kind == "exact" else "priced"]
+        sure = 100.0 * (self.confidence or 0.0)
+        return f"{rows}; the cost is simulated, with {sure:g} % confidence"
+
+    @property
+    def advice(self) -> str:
+        """What would narrow the gap."""
+        if self.kind == "exact" and self.confidence is None:
+            return "more basis functions (Enriched()), or a better policy (DIA(), PIA(), Auto())"
+        if self.kind == "exact":
+            return "kinks at more values, ClippedProducts of pairs, a better policy, more episodes"
+        return "a better policy, or more episodes"
 
     @property
     def content(self) -> dict[str, Any]:
@@ -224,6 +259,8 @@ class Certificate(Presentable):
             lines.append(f"loss         at most {self.bound:,.6g}{share}{sure}")
             lines.append(f"optimum      between {self.value:,.6g} and {self.cost:,.6g}")
             lines += [f"repair       {self._repair_text}"] if self._repair_text else []
+            lines += [f"gap          {self.gap}", f"proof        {self.proof}"]
+            lines.append(f"tighter by   {self.advice}")
         if self.greedy_bound is not None:
             lines.append(
                 f"corollary    at most {self.greedy_bound:,.6g}: weighted residual "
