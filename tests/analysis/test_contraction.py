@@ -14,8 +14,8 @@ import strategies
 import bellweight as bw
 from bellweight.analysis import contraction, dual_pieces
 from bellweight.analysis.dual_pieces import half_diameter
-from bellweight.backends import Setup, setup_of
-from bellweight.program import AllRows, AlpProgram
+from bellweight.backends.tabular import TabularSetup
+from bellweight.program import AllRows, AlpProgram, TabularRows
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 KINDS = ["ties", "normal", "mixed scale", "positive", "sparse"]
@@ -248,7 +248,7 @@ def test_three_ways_to_a_diameter(shape: tuple[int, int], monkeypatch: pytest.Mo
     assert 0.5 * wanted <= half <= wanted * (1.0 + 1e-12)
 
 
-def one_step(setup: Setup, method: bw.DIA, weights: FloatArray) -> FloatArray:
+def one_step(setup: TabularSetup, method: bw.DIA, weights: FloatArray) -> FloatArray:
     iterate = setup.iterate(setup.point_of(weights))
     occupancy = setup.occupancy(method.generate(iterate)).weights
     return method.update(weights, occupancy)
@@ -261,7 +261,7 @@ def test_certified_iterates_obey_the_proven_rate_from_everywhere(seed: int) -> N
     step_size = (1.0, 0.6)[seed % 2]
     method = bw.DIA.certified(lipschitz=bound, discount=model.discount, step_size=step_size)
     assert method.modulus is not None
-    setup = setup_of(model, basis)
+    setup = TabularSetup(TabularRows(model, basis), bw.Simulation())
     limit = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-12)).weights
     assert limit is not None
     rng = np.random.default_rng(seed)

@@ -158,7 +158,7 @@ def test_model_files_and_factories(
         ("leaky", "row 1 (state 0, action 1) sums to 0.5, expected 1"),
         ("raises", f"raised RuntimeError: first line second line (line {RAISING_LINE})"),
         ("leaves", "raised SystemExit: 7"),
-        ("nothing", "returned NoneType, expected a TabularModel"),
+        ("nothing", "returned no model: model is NoneType, expected a TabularModel"),
         ("number", "has no function 'number'"),
         ("missing", "has no function 'missing'"),
     ],

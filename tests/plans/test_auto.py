@@ -454,7 +454,7 @@ def test_the_command_line_races_and_saves(
     assert league.policy.action(3) in range(5)
     document = json.loads(told.read_text(encoding="utf-8"))
     assert (document["winner"], document["cost"]) == (league.winner, league.cost.mean)
-    assert len(document["league"]) == len(league.standings)
+    assert len(document["race"]) == len(league.standings)
 
 
 def test_a_league_is_reported_as_a_page(

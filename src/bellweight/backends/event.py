@@ -22,7 +22,7 @@ from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import ArgumentError
+from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.models.compile import naming
@@ -50,6 +50,11 @@ PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
 
 _TAIL_SAMPLE = 20_000
+_WHICH_ROWS = (
+    "an event model's states cannot be enumerated: pass "
+    "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model declares its "
+    "scopes and the basis has functions of few coordinates, or enumerate it with to_tabular()"
+)
 
 
 class EventSetup(SimulatedSetup):
@@ -149,6 +154,8 @@ class EventBackend(Backend):
         jobs: int | None,
         regularisation: float,
     ) -> EventSetup:
+        if rows is None:
+            rows = self._usual_rows(basis)
         if isinstance(rows, LocalRows):
             if regularisation > 0.0:
                 raise ArgumentError(
@@ -157,14 +164,21 @@ class EventBackend(Backend):
                 )
             return LocalSetup(rows.on(self._model, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
-            raise ArgumentError(
-                "an event model's states cannot be enumerated: pass "
-                "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model "
-                "declares its scopes and the basis has functions of few coordinates, or enumerate "
-                "it with to_tabular()"
-            )
+            raise ArgumentError(_WHICH_ROWS)
         bound = rows.on(self._model, basis)
         return EventSetup(bound, simulation, seed, jobs, regularisation)
+
+    def _usual_rows(self, basis: Basis) -> LocalRows | None:
+        """Return the rows of all states where elimination finds them, None where it cannot."""
+        if self._model.structure is None:
+            return None
+        try:
+            LocalRows().on(self._model, basis)
+        except (BasisError, ModelError) as problem:
+            raise ArgumentError(
+                f"{_WHICH_ROWS}; LocalRows() does not fit here: {problem}"
+            ) from None
+        return LocalRows()
 
     def some_rows(self, basis: Basis, states: FloatArray) -> EventRows:
         return EventRows(self._model, basis, states.astype(np.int64))

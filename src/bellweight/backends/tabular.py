@@ -78,7 +78,7 @@ class TabularSetup(Setup):
     def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         assert occupancy.weights is not None
         if isinstance(policy, DualSoftmax):
-            dual = policy.reaching(self.rows.model)
+            dual = policy.extended_dual(self.rows.model)
         return float(occupancy.weights[np.unique(dual.states)].sum())
 
     def over_pairs(self, dual: Support) -> FloatArray:

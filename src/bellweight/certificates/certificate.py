@@ -84,6 +84,10 @@ SAMPLED = (
 ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
 GROWING = "the violation of rows grows without limit along an endless coordinate: use LocalRows()"
 SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
+_ROWS_PROVEN = {
+    "local": "elimination has searched the rows of all states, rounding included",
+    "priced": "the rows of all states that can be reached were priced",
+}
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _RAY_LENGTHS = (10, 100, 1_000)
@@ -113,7 +117,7 @@ class Certificate(Presentable):
     is the approximate initial value after repair, a lower bound on the optimal cost unless
     unproven, and `cost` the policy's cost (its upper confidence limit when estimated): the optimal
     cost lies in between. `violation` is the largest one of the program's own coefficients, `repair`
-    what mending it took from the value; `evidence` holds violations found where rows are a sample,
+    what its repair took from the value; `evidence` holds violations found where rows are a sample,
     which are no bound. `record` is what a verifier needs, and `checksum` tells whether anything was
     changed since.
     """
@@ -147,12 +151,43 @@ class Certificate(Presentable):
         return None if self.bound is None or self.cost == 0.0 else self.bound / abs(self.cost)
 
     @property
+    def gap(self) -> str:
+        """What is known about the policy, in one sentence."""
+        if self.bound is None:
+            return "nothing is proven about the loss"
+        lost = f"{self.bound:,.6g}" if self.relative is None else f"{100.0 * self.relative:.3g} %"
+        return (
+            f"this policy costs at most {self.cost:,.6g}, no policy costs less than "
+            f"{self.value:,.6g}, so at most {lost} is lost"
+        )
+
+    @property
+    def proof(self) -> str:
+        """How the lower bound and the cost are known."""
+        if self.bound is None:
+            return ""
+        if self.kind == "exact" and self.confidence is None:
+            return "every row of every state holds, rounding included, and the cost is exact"
+        rows = _ROWS_PROVEN["local" if self.kind == "exact" else "priced"]
+        sure = 100.0 * (self.confidence or 0.0)
+        return f"{rows}; the cost is simulated, with {sure:g} % confidence"
+
+    @property
+    def advice(self) -> str:
+        """What would narrow the gap."""
+        if self.kind == "exact" and self.confidence is None:
+            return "more basis functions (Enriched()), or a better policy (DIA(), PIA(), Auto())"
+        if self.kind == "exact":
+            return "kinks at more values, ClippedProducts of pairs, a better policy, more episodes"
+        return "a better policy, or more episodes"
+
+    @property
     def content(self) -> dict[str, Any]:
         """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def sealed(self) -> Self:
-        """Return the certificate with its checksum, or say what may not stand in it."""
+        """Return the certificate with its checksum; refuse a field that is not allowed."""
         problem = fault(self.content)
         if problem:
             raise ArgumentError(f"no certificate can be made: {problem}")
@@ -186,7 +221,7 @@ class Certificate(Presentable):
 
     @property
     def _repair_text(self) -> str:
-        """What the repair cost, in words, where it is worth a word."""
+        """A sentence on what the repair cost, where that is more than a small share."""
         if self.bound is None or self.repair <= _MUCH * abs(self.value):
             return ""
         share = "" if self.value == 0.0 else f" ({100.0 * self.repair / abs(self.value):.3g} %)"
@@ -224,6 +259,8 @@ class Certificate(Presentable):
             lines.append(f"loss         at most {self.bound:,.6g}{share}{sure}")
             lines.append(f"optimum      between {self.value:,.6g} and {self.cost:,.6g}")
             lines += [f"repair       {self._repair_text}"] if self._repair_text else []
+            lines += [f"gap          {self.gap}", f"proof        {self.proof}"]
+            lines.append(f"tighter by   {self.advice}")
         if self.greedy_bound is not None:
             lines.append(
                 f"corollary    at most {self.greedy_bound:,.6g}: weighted residual "
@@ -266,7 +303,7 @@ def certify(
         policy or result.policy,
         checks.count(episodes, "episodes", least=2),
         checks.positive(confidence, "confidence", below=1.0),
-        result.seed + 1 if seed is None else checks.count(seed, "seed", least=0),
+        result.fresh_seed if seed is None else checks.count(seed, "seed", least=0),
         jobs,
     )
     if isinstance(model, LinearModel):

@@ -66,7 +66,7 @@ def describe_local_values(rows: EliminatedRows, coef: FloatArray) -> list[dict[s
 def proper(model: TabularModel, policy: Policy) -> Policy:
     """Return a policy whose probabilities sum to one up to rounding, not only to eight digits.
 
-    What is missing would count as a cost of zero, 1 / (1 - discount) times over.
+    Missing probability would count as a cost of zero, multiplied by 1 / (1 - discount).
     """
     chances = checked_probabilities(model, policy)
     totals = by_state(model, chances)
@@ -82,7 +82,7 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
     if isinstance(policy, Uniform):
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
-        dual = policy.reaching(model)
+        dual = policy.extended_dual(model)
         return {
             "kind": "softmax",
             "target": describe_policy(model, policy.target),

@@ -11,9 +11,9 @@ What is independent of the code that made the certificate:
   evaluates the described values, rows and policies with an error bound on its own arithmetic and
   uses no row source, linear program or occupancy code.
 - Linear models: the largest violation, where multipliers prove it (`weak_duality.py`); they may
-  come from anywhere. Shared with `certify` are the box of reachable states (`reach.py`), the
-  simulator and its policies, and the pricing solver where no multipliers are recorded. The streams
-  are the certificate's own. The outcome names each of them.
+  come from anywhere. Shared with `certify` are the box of reachable states (`reachable_box.py`),
+  the simulator and its policies, and the pricing solver where no multipliers are recorded. The
+  streams are the certificate's own. The outcome names each of them.
 - Event models with local structure: the largest violation over all states, from the recorded
   tables (`local_check.py`). Shared is the structure that the model declares; the simulated cost of
   the policy is not checked.
@@ -155,13 +155,13 @@ def _digests(term: str, claimed: str, found: str) -> Check:
 
 
 def _near(term: str, claimed: Any, found: float, allowed: float) -> Check:
-    """Compare a claim with what was found; what is allowed comes from what was found."""
+    """Compare a claim with what was found; the tolerance is relative to what was found."""
     close = claimed is not None and abs(claimed - found) <= allowed
     return Check(term, claimed, found, bool(close and np.isfinite(found) and np.isfinite(allowed)))
 
 
 def _without(certificate: Certificate, *terms: str) -> list[Check]:
-    """Check that terms which are not there claim nothing."""
+    """Check that terms which cannot be computed here are not claimed either."""
     return [_same(term, getattr(certificate, term), None) for term in terms]
 
 
@@ -170,14 +170,18 @@ def _reason(certificate: Certificate, known: bool) -> Check:
 
 
 def _statement(
-    certificate: Certificate, value: float, cost: float, error: float, unit: float
+    certificate: Certificate, value: float, cost: float, error: float, unit: float, rounding: float
 ) -> list[Check]:
-    """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`."""
+    """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`.
+
+    `error` is what the cost may be off here, and `rounding` what it may be off there.
+    """
     allowed = TOLERANCE * max(unit, abs(value))
+    spare = 2.0 * error + rounding
     return [
         _near("value", certificate.value, value, allowed),
-        _near("cost", certificate.cost, cost + error, TOLERANCE * unit + 2.0 * error),
-        _near("bound", certificate.bound, cost + error - value, allowed + 2.0 * error),
+        _near("cost", certificate.cost, cost + error, TOLERANCE * unit + spare),
+        _near("bound", certificate.bound, cost + error - value, allowed + spare),
     ]
 
 
@@ -196,7 +200,8 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
     record.text("method")
     chances = _chances(model, record.part("policy"))
     followed = course(model, chances)
-    cost, error, unit = policy_cost(model, followed)
+    costs = policy_cost(model, followed)
+    cost, error, unit = costs.cost, costs.error, costs.size
     values = described_values(model, record.part("basis"), coef)
     plain = abs(float(model.initial @ values.plain))
     found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
@@ -205,7 +210,7 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
         *_without(certificate, "confidence", "episodes", "horizon"),
         _same("seed", certificate.seed, 0),
         _same("evidence", certificate.evidence, {}),
-        *_statement(certificate, found.value, cost, error, unit),
+        *_statement(certificate, found.value, cost, error, unit, costs.rounding),
         *_repair(certificate, model, record, found.value, unit),
     ]
     notes = [_proven(found.value, cost + error), _WORDS]
@@ -412,7 +417,7 @@ def _linear(certificate: Certificate, model: LinearModel) -> tuple[list[Check], 
         _same("reason", certificate.reason, SIMULATED),
         _same("evidence", certificate.evidence, {}),
         *_without(certificate, *_COROLLARY),
-        *_statement(certificate, value, cost, 0.0, unit),
+        *_statement(certificate, value, cost, 0.0, unit, 0.0),
         _near("violation", certificate.violation, violation, scale * (1.0 - model.discount)),
         _near("repair", certificate.repair, before - value, scale),
     ]
@@ -487,7 +492,7 @@ def _linear_policy(model: LinearModel, policy: Record) -> Policy:
 
 
 def _unproven(certificate: Certificate, *, known: bool) -> tuple[list[Check], list[str]]:
-    """Check that nothing is claimed to be proven, and that the reason is one there can be."""
+    """Check that nothing is claimed to be proven, and that the stated reason is a possible one."""
     record = Record(certificate.record)
     coef = record.numbers("coef")
     record.texts("names", len(coef))

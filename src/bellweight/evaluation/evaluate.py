@@ -309,7 +309,7 @@ def _until(
     rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
     finished: Finished | None,
 ) -> FloatArray:  # fmt: skip
-    """Simulate until the half-width is at most the target, adding what seems to be missing."""
+    """Simulate until the half-width is at most the target, adding the episodes that it needs."""
     costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs, finished)
     while (width := mean_and_half_width(costs)[1]) > target:
         wanted = int(1.05 * len(costs) * (width / target) ** 2) + 1

@@ -4,9 +4,9 @@ All policies meet the same random numbers. After each look, whoever is worse tha
 doubt drops out, and the others go on with twice the episodes. Each paired comparison is made at a
 level divided by the number of comparisons there can be (Bonferroni, Student's t), so over the whole
 race the best policy is dropped with a chance of at most 1 - confidence, as far as means of a
-thousand episodes or more are normal: a cost that is huge once in ten thousand episodes is beyond
-it. Policies whose episodes all cost the same in the first look count as one from then on. On
-tabular models costs are exact and there is nothing to race for.
+thousand episodes or more are normally distributed; that fails for a cost that is huge once in ten
+thousand episodes. Policies whose episodes all cost the same in the first look count as one from
+then on. On tabular models costs are exact, so the policies are ranked without a race.
 
 The costs of a race are those by which its winner was chosen, hence biased in its favour: judge it
 on fresh random numbers.

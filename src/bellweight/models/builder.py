@@ -303,7 +303,7 @@ def _label(name: str, index: Index) -> str:
 
 
 def _entry(value: Any, index: Index) -> Any:
-    """Return the entry of a mapping, or what stands for all."""
+    """Return the entry of a mapping; anything else is the same for all indices."""
     if not isinstance(value, Mapping):
         return value
     if index not in value:

@@ -443,7 +443,7 @@ class EventModel:
         return jumps.astype(np.int64)
 
     def _check_start(self) -> None:
-        """Look at the first states for what can be seen at once."""
+        """Check the first states for mistakes that show there already."""
         states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
         n, action = np.nonzero(self.admissible_mask(states))
         _, chance, _ = self.expand(states[n], action)
@@ -461,7 +461,7 @@ class EventModel:
 
 
 def _called(functions: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...], str]]:
-    """Return functions with their arguments, and what stands for them where they are None."""
+    """Return functions with their arguments, and the default bodies of those that are None."""
     return {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in functions.items()}
 
 

@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -73,11 +73,12 @@ class Kernels:
 
 @files.storable("LinearModel")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearModel(files.Changed):
+class LinearModel(files.Saved, files.Changed):
     """States and actions are vectors, and all that matters about them is linear: pure data.
 
-    The fields are those of the module's mathematics. `noise` is `Independent` laws (k,), or
-    `Sampled`, a function with a claimed mean; `noise_matrix` is the identity by default.
+    The fields have the names of the mathematics at the top of this module. `noise` is
+    `Independent` laws (k,), or `Sampled`, a function with a claimed mean; `noise_matrix` is the
+    identity by default.
     `preference` (m,) breaks ties among greedy actions: the smaller preference' a the better;
     without it the lexicographically smallest optimal action is taken. `first_cost` and
     `cost_growth` say that the expected |cost| of step t is at most first_cost + cost_growth t under
@@ -261,13 +262,7 @@ class LinearModel(files.Changed):
         for role in ("noise", "initial"):
             if isinstance(getattr(self, role), Sampled):
                 raise ModelError(f"{role} is a function, which a file cannot hold: use Independent")
-        files.save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by `save`."""
-        model: Self = files.load(path, cls)
-        return model
+        super().save(path)
 
     def _check_tail(self) -> None:
         pair = {"first_cost": self.first_cost, "cost_growth": self.cost_growth}

@@ -44,7 +44,7 @@ class Table:
         """Return the values with an axis for each variable of a larger scope."""
         sizes = dict(zip(self.scope, self.values.shape, strict=False))
         rest = self.values.shape[len(self.scope) :]
-        return self.values.reshape(*(sizes.get(v, 1) for v in scope), *rest)
+        return self.values.reshape((*(sizes.get(v, 1) for v in scope), *rest))
 
     def at(self, points: IntArray) -> FloatArray:
         """Return the values at points (n, number of all variables)."""

@@ -184,7 +184,7 @@ class Enriched(Plan[EnrichedResult]):
         checks.count(self.patience, "patience")
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
-        """Solve, add functions where the dual asks for them, and solve again until it helps not."""
+        """Solve, add functions where the dual has mass, and solve again while that helps."""
         model = listed(
             settings.model,
             f"Enriched got a {type(settings.model).__name__}, expected a TabularModel: its new "

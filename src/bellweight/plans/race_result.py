@@ -80,7 +80,7 @@ class RaceResult(BaseResult, files.Changed):
 
     def pictures(self) -> Pictures:
         """Return how far behind the winner the policies of the deciding race are."""
-        return {"league": self._chart}
+        return {"race": self._chart}
 
     def short_table(self) -> Table:
         """Return the head of the table."""
@@ -144,7 +144,7 @@ class RaceResult(BaseResult, files.Changed):
         race = self.races[-1]
         gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in race.standings}
         title = f"Cost minus that of {race.winner}, in the deciding race"
-        return (difference_chart("league", title, race.winner, gaps, "behind the cheapest"),)
+        return (difference_chart("race", title, race.winner, gaps, "behind the cheapest"),)
 
 
 def _names(race: Race) -> set[str]:

@@ -11,11 +11,9 @@ import numpy as np
 
 from bellweight.backends import backend_of
 from bellweight.common.status import Status
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import Model
 from bellweight.policies import Support
 from bellweight.solve import CyclePhase, Result
-
-Model = TabularModel | EventModel | LinearModel
 
 
 def plain(value: Any) -> Any:

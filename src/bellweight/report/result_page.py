@@ -113,7 +113,7 @@ def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> st
 
 
 def _sentence(subject: Subject) -> str:
-    """Say in one breath what was found."""
+    """Return what was found, in one sentence or two."""
     result, cost = subject.result, subject.cost
     found = (
         f"The model {result.model_name} ({result.model_size}) was solved with {len(result.names)} "

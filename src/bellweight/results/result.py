@@ -121,6 +121,11 @@ class Result(BaseResult, files.Changed):
         return self.dual is not None
 
     @property
+    def fresh_seed(self) -> int:
+        """A seed that the run did not use: no policy is judged on the episodes that shaped it."""
+        return self.seed + 1
+
+    @property
     def method_name(self) -> str:
         """The name of the method, also of one that a file could not hold."""
         method = self.method
@@ -191,9 +196,8 @@ class Result(BaseResult, files.Changed):
         """What the policy meets in its model: states, values, residuals."""
         if self.policy.model is None:
             raise PolicyError("the result was loaded without its model: Result.load(path, model)")
-        # A seed that the run did not use: the pictures show states it was not fitted to.
         return backend_of(self.policy.model).visited(
-            self.basis, self.coef, self.moments, self.policy, self.seed + 1
+            self.basis, self.coef, self.moments, self.policy, self.fresh_seed
         )
 
     @cached_property
@@ -214,7 +218,7 @@ class Result(BaseResult, files.Changed):
             return weight_charts(self.visited, self.weights)
         model = self.policy.model
         assert model is not None
-        found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.seed + 1)
+        found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.fresh_seed)
         assert found.moments is not None
         assert found.standard_error is not None
         error = found.standard_error

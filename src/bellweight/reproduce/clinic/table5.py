@@ -115,7 +115,6 @@ class Table5(Reproduction):
         return next(part for part in self.parts if part.degree == degree)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         notes = list(table5_view.notes(self))
         return {**plain(self), "horizon": CLINIC_HORIZON, "notes": notes}
 
@@ -124,11 +123,9 @@ class Table5(Reproduction):
         return table5_view.tables(self)
 
     def rows(self) -> Table:
-        """Return all numbers as one long table."""
         return table5_view.all_rows(self)
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdict on every number of the paper's table."""
         return table5_view.compared(self)
 
     def times(self) -> tuple[Time, ...]:

@@ -49,7 +49,6 @@ class Demo:
         return 100.0 * (row.cost - self.optimal) / self.optimal
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         return {
             "problem": "single_queue",
             "initial": "empty",
