@@ -21,7 +21,7 @@ from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import ArgumentError
+from bellweight.common.status import ArgumentError, BasisError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.policies.policy import Greedy, Policy, Support
@@ -66,7 +66,9 @@ class EventSetup(SimulatedSetup):
 
     def initial_point(self) -> Point:
         model = self.model
-        exactly = model.initial_moments(self.basis.words(model.dimension))
+        if model.start is not None:
+            return Point(np.asarray(self.basis(model.start[None, :]))[0])
+        exactly = self._exact_initial_moments()
         if exactly is not None:
             return Point(exactly)
         n = self.simulation.episodes
@@ -75,6 +77,13 @@ class EventSetup(SimulatedSetup):
         return Point(
             features.mean(axis=0), standard_error=features.std(axis=0, ddof=1) / np.sqrt(n)
         )
+
+    def _exact_initial_moments(self) -> FloatArray | None:
+        try:
+            words = self.basis.words(self.model.dimension)
+        except BasisError:
+            return None
+        return self.model.initial_moments(words)
 
 
 class EventBackend(Backend):

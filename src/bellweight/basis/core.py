@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bellweight.basis.atoms import Term, coordinate
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import BasisError
@@ -35,9 +36,13 @@ class Basis(ABC):
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
         """Return the functions as monomials, words of variable indices: x1^2 x3 is (0, 0, 2)."""
+        raise BasisError(f"a {type(self).__name__} basis is not made of monomials: use Polynomial")
+
+    def terms(self, dimension: int) -> list[Term]:
+        """Return the functions as products of atoms, the form that compiled loops take."""
         raise BasisError(
-            f"a {type(self).__name__} basis cannot run inside compiled loops: use Polynomial or "
-            "Affine, or enumerate the model with to_tabular()"
+            f"{type(self).__name__} cannot run inside compiled loops: use another basis, or "
+            "enumerate the model with to_tabular()"
         )
 
     def on(self, states: FloatArray) -> Basis:
@@ -86,6 +91,9 @@ class Polynomial(Basis):
             np.multiply(features[:, position[word[:-1]]], points[:, word[-1]], out=features[:, k])
         return features
 
+    def terms(self, dimension: int) -> list[Term]:
+        return [tuple(map(coordinate, word)) for word in self.words(dimension)]
+
     def names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
         return tuple(_monomial_name(word, variables) for word in self.words(dimension))
@@ -102,6 +110,9 @@ class Affine(Basis):
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
         return Polynomial(1).words(dimension)
+
+    def terms(self, dimension: int) -> list[Term]:
+        return Polynomial(1).terms(dimension)
 
     def names(self, dimension: int) -> tuple[str, ...]:
         return Polynomial(1).names(dimension)

@@ -24,8 +24,8 @@ from bellweight.basis import Basis
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.models.compile import naming
+from bellweight.models import LinearModel, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import (
     SAME_MASS,
     Program,
@@ -55,7 +55,7 @@ from bellweight.policies.states import (
 )
 from bellweight.program.rows import TabularRows
 
-Model = TabularModel | EventModel | LinearModel
+Model = TabularModel | FunctionModel | LinearModel
 
 _TABLE = files.stored_as("actions")
 _LENT_STATES = 1_024  # states at a time, so that distances take little memory
@@ -95,7 +95,7 @@ class Support:
         number[place[: model.n_states]] = np.arange(model.n_states)
         return np.asarray(number[place[model.n_states :]])
 
-    def by_state(self, model: EventModel) -> tuple[IntArray, FloatArray]:
+    def by_state(self, model: FunctionModel) -> tuple[IntArray, FloatArray]:
         """Return the distinct states (m, d) of an event model and their duals (m, A)."""
         if self.states.ndim == 1:
             raise PolicyError(
@@ -118,7 +118,7 @@ class Policy(ABC):
     def probabilities(self, model: TabularModel) -> FloatArray:
         """Return the probability (N,) of each pair's action in its state."""
 
-    def program(self, model: EventModel) -> Program:
+    def program(self, model: FunctionModel) -> Program:
         """Return this policy in the form that the loops of an event model take."""
         raise PolicyError(
             f"{type(self).__name__} is a policy for tabular models: give an event model a Rule, or "
@@ -143,8 +143,8 @@ class Policy(ABC):
         d is one. The action is an index, or a vector (m,) for a linear model.
         """
         model = self._bound_model()
-        if isinstance(model, EventModel):
-            return self._event_action(model, one_state(state, model.dimension), rng)
+        if isinstance(model, FunctionModel):
+            return int(self._vector_actions(model, one_state(state, model.dimension), rng)[0])
         if isinstance(model, LinearModel):
             return self._linear_actions(model, one_state(state, model.dimension), rng)[0]
         state = model.check_state(one_index(state))
@@ -169,11 +169,10 @@ class Policy(ABC):
         model = self._bound_model()
         if isinstance(model, LinearModel):
             return self._linear_actions(model, several_states(states, model.dimension), rng)
-        if isinstance(model, EventModel):
-            given = several_states(states, model.dimension)
-        else:
-            given = several_indices(states)
-        return np.array([self.action(state, rng) for state in given], dtype=np.int64)
+        if isinstance(model, FunctionModel):
+            return self._vector_actions(model, several_states(states, model.dimension), rng)
+        chosen = [self.action(state, rng) for state in several_indices(states)]
+        return np.array(chosen, dtype=np.int64)
 
     @cached_property
     def _table(self) -> FloatArray:
@@ -184,25 +183,23 @@ class Policy(ABC):
     @cached_property
     def _program(self) -> Program:
         model = self._bound_model()
-        assert isinstance(model, EventModel)
+        assert isinstance(model, FunctionModel)
         return self.program(model)
 
-    def _event_action(self, model: EventModel, state: Any, rng: np.random.Generator | None) -> int:
-        vector = model.check_states(state, "state")[0]
+    def _vector_actions(
+        self, model: FunctionModel, states: Any, rng: np.random.Generator | None
+    ) -> IntArray:
+        vectors = model.check_states(states, "state")
         program = self._program
-        loops = program.source.load()
-        random = program.draws_in(vector) or (program.kind == loops.UNIFORM and model.n_actions > 1)
-        if random and rng is None:
-            raise PolicyError(
-                f"{type(self).__name__} chooses at random in state {vector.tolist()}: pass a numpy "
-                "Generator, action(state, np.random.default_rng(seed))"
-            )
-        u = rng.random() if rng is not None else 0.0
-        with naming(vector):
-            code, action = loops.act(vector, u, model.discount, program.arguments())
-        if code:
-            raise model.fault(code, vector, action)
-        return int(action)
+        if rng is None:
+            random = next((vector for vector in vectors if program.draws_in(vector)), None)
+            if random is not None:
+                raise PolicyError(
+                    f"{type(self).__name__} chooses at random in state {random.tolist()}: pass a "
+                    "numpy Generator, action(state, np.random.default_rng(seed))"
+                )
+        u = np.zeros(len(vectors)) if rng is None else rng.random(len(vectors))
+        return program.loops.act(vectors, u, program.acting)
 
     @cached_property
     def _chooser(self) -> tuple[Chooser, Any]:
@@ -246,7 +243,7 @@ class Uniform(Policy):
         counts = np.diff(model.pair_start)
         return np.repeat(1.0 / counts, counts)
 
-    def program(self, model: EventModel) -> Program:
+    def program(self, model: FunctionModel) -> Program:
         return uniform_program(model)
 
     def chooser(self, model: LinearModel) -> Chooser:
@@ -273,7 +270,7 @@ class Rule(Policy):
         chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
         return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
 
-    def program(self, model: EventModel) -> Program:
+    def program(self, model: FunctionModel) -> Program:
         return rule_program(model, self._function(), self._numbers())
 
     def chooser(self, model: LinearModel) -> Chooser:
@@ -381,11 +378,11 @@ class Greedy(Policy):
         rows = TabularRows(model, self.basis)
         return Greedy.from_values(rows, self.coef, self.dual, trust_dual=self.trust_dual)
 
-    def program(self, model: EventModel) -> Program:
+    def program(self, model: FunctionModel) -> Program:
         if self.dual is None:
             return greedy_program(model, self.basis, self.coef)
         states, duals = self.dual.by_state(model)
-        searched = greedy_program(model, self.basis, self.coef, state_table(model, states, duals))
+        searched = greedy_program(model, self.basis, self.coef, state_table(states, duals))
         return known_program(searched, model, states, duals) if self.trust_dual else searched
 
     def chooser(self, model: LinearModel) -> Chooser:
@@ -488,7 +485,7 @@ class DualSoftmax(Policy):
         mixed[touched] = share * weight / total[state] + (1.0 - share) * target[touched]
         return mixed
 
-    def program(self, model: EventModel) -> Program:
+    def program(self, model: FunctionModel) -> Program:
         states, duals = self.dual.by_state(model)
         follow = self.target
         if isinstance(follow, Greedy) and follow.trust_dual:

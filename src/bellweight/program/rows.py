@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.linalg import null_space
 
 from bellweight.basis import Basis, Indicator
-from bellweight.basis.compiled import monomials, value_function
+from bellweight.basis.compiled import CompiledBasis
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.doubled import (
@@ -35,8 +35,8 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.common.status import BasisError, ModelError, SolverError, Status
-from bellweight.models import EventModel, TabularModel
-from bellweight.models.compile import naming
+from bellweight.models import TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.program import conditioning
 
 _BLOCK_PAIRS = 1 << 16
@@ -479,7 +479,7 @@ class SampledRows:
 
     states: Any
 
-    def on(self, model: EventModel, basis: Basis) -> EventRows:
+    def on(self, model: FunctionModel, basis: Basis) -> EventRows:
         """Bind to a model and a basis."""
         return EventRows(model, basis, model.check_states(self.states))
 
@@ -491,7 +491,7 @@ class EventRows(BellmanRows):
     from the model in every pass and need memory only for the states, the costs and one block.
     """
 
-    def __init__(self, model: EventModel, basis: Basis, states: IntArray) -> None:
+    def __init__(self, model: FunctionModel, basis: Basis, states: IntArray) -> None:
         distinct = np.unique(states, axis=0)
         if len(distinct) < len(states):
             raise ModelError(
@@ -505,8 +505,8 @@ class EventRows(BellmanRows):
         self._mask = mask
         self._pair_state, self._pair_action = np.nonzero(mask)
         self.pair_start = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-        self._words = self.basis.words(model.dimension)
-        self._monomials = monomials(self._words)
+        self._compiled = CompiledBasis.of(self.basis, model.dimension)
+        self._loops = model.loops_with(written=self._compiled.written)
         self.pair_cost = np.zeros(len(self._pair_state))
         self._matrix: FloatArray | None = None
         if len(self._pair_state) * self._n_basis <= _CACHED_ENTRIES:
@@ -531,13 +531,7 @@ class EventRows(BellmanRows):
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
             return self.pair_cost[pairs] - self._matrix[pairs] @ coef, values
         block = self.states[states]
-        slack = np.zeros((len(block), self.model.n_actions))
-        where = np.zeros(self.model.dimension, dtype=np.int64)
-        function = value_function(self._words, coef, self.model)
-        with naming(where):
-            code, action = self.model.kernels.slacks(block, self.discount, function, slack, where)
-        if code:
-            raise self.model.fault(code, where, action)
+        slack = self._loops.slacks(block, self._compiled.value(coef, self.model.jumps))
         return slack[self._mask[states]], values
 
     def terms(self, coef: FloatArray, states: slice) -> FloatArray:
@@ -579,17 +573,9 @@ class EventRows(BellmanRows):
             yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
-        rows = np.zeros((len(keys), self._n_basis if want_rows else 0))
-        cost = np.zeros(len(keys))
-        where = np.zeros(self.model.dimension, dtype=np.int64)
-        states, actions = self.support_of(keys)
-        with naming(where):
-            code, action = self.model.kernels.bellman_rows(
-                states, actions, self.discount, *self._monomials, rows, cost, where
-            )
-        if code:
-            raise self.model.fault(code, where, action)
-        return rows, cost
+        functions = self._compiled.functions if want_rows else None
+        rows, cost = self._loops.bellman_rows(*self.support_of(keys), functions)
+        return self._compiled.of_basis(rows) if want_rows else rows, cost
 
 
 _NO_CONSTANT = (

@@ -24,14 +24,15 @@ from joblib import hash as joblib_hash
 from scipy.special import stdtrit
 
 from bellweight.basis import Basis
-from bellweight.basis.compiled import monomials
+from bellweight.basis.compiled import CompiledBasis
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, WorkerError
 from bellweight.common.streams import Keys, compiled, draw, episode_key, pick, stream_keys
-from bellweight.models import EventModel, TabularModel
-from bellweight.models.compile import Source, naming
-from bellweight.models.events import fault_error
+from bellweight.models import TabularModel
+from bellweight.models.function_model import FunctionModel, joined_written
+from bellweight.models.kernels.layouts import Acting
+from bellweight.models.loops import Loops
 from bellweight.policies.compiled import Program
 from bellweight.policies.policy import Policy, checked_probabilities
 from bellweight.simulation.linear_episodes import FeatureRollout
@@ -184,53 +185,37 @@ class EventRollout(FeatureRollout):
     It holds the model's text, not its functions, which may not be fit to be sent to a worker.
     """
 
-    source: Source
-    arguments: tuple[Any, ...]
-    discount: float
-    dimension: int
-    labels: tuple[str, ...]
-    words: tuple[tuple[int, ...], ...] = ()
+    loops: Loops
+    acting: Acting
+    basis: CompiledBasis | None = None
 
     @classmethod
-    def of(cls, model: EventModel, program: Program, basis: Basis | None = None) -> EventRollout:
+    def of(cls, model: FunctionModel, program: Program, basis: Basis | None = None) -> EventRollout:
         """Lay out a model and a policy; with a basis, discounted features are added up too."""
-        words = () if basis is None else tuple(basis.words(model.dimension))
-        return cls(
-            program.source, program.arguments(), model.discount, model.dimension,
-            tuple(model.actions), words,
-        )  # fmt: skip
+        if basis is None:
+            return cls(program.loops, program.acting)
+        compiled = CompiledBasis.of(basis, model.dimension)
+        loops = program.loops
+        if compiled.written and not program.written:
+            written = joined_written(compiled.written, program.written)
+            loops = model.loops_with(written=written)
+        return cls(loops, program.acting, compiled)
 
-    def state_block(self, first: int, last: int, _: int, keys: Keys) -> IntArray:
+    def state_block(self, first: int, last: int, _: int, keys: Keys) -> Any:
         """Return one state per episode, drawn from the discounted occupancy."""
-        states = np.zeros((last - first, self.dimension), dtype=np.int64)
-        where = np.zeros(self.dimension, dtype=np.int64)
-        with naming(where):
-            code, action = self.source.load().occupied_states(
-                first, last, keys, self.discount, self.arguments, states, where
-            )
-        self._check(code, where, action)
-        return states
+        return self.loops.occupied_states(first, last, keys, self.acting)
 
     def _run(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[Any, Any, Any]:
-        n = last - first
-        costs, hits, sums = np.zeros(n), np.zeros(n), np.zeros((n, len(self.words)))
-        where = np.zeros(self.dimension, dtype=np.int64)
-        basis = monomials(list(self.words) or [()])
-        with naming(where):
-            code, action = self.source.load().rollout(
-                first, last, horizon, keys, self.discount, self.arguments, basis, costs, sums, hits,
-                where,
-            )  # fmt: skip
-        self._check(code, where, action)
-        return costs, sums, hits
-
-    def _check(self, code: int, state: IntArray, action: int) -> None:
-        if code:
-            raise fault_error(self.source.load(), self.labels, code, state, action)
+        if self.basis is None:
+            return self.loops.rollout(first, last, horizon, keys, self.acting)
+        costs, sums, hits = self.loops.rollout(
+            first, last, horizon, keys, self.acting, self.basis.functions
+        )
+        return costs, self.basis.of_basis(sums), hits
 
 
 def sample_states(
-    model: EventModel,
+    model: FunctionModel,
     n: int,
     policy: Policy | None = None,
     *,
@@ -244,7 +229,7 @@ def sample_states(
     wanted = checks.count(n, "n")
     keys = stream_keys(seed, _SAMPLING)
     rollout = None if policy is None else EventRollout.of(model, policy.program(model))
-    found = np.zeros((0, model.dimension), dtype=np.int64)
+    found = np.zeros((0, model.dimension), dtype=model.loops.state_type)
     drawn, size, barren = 0, max(wanted, 1_024), 0
     while len(found) < wanted:
         if rollout is None:
