@@ -12,7 +12,7 @@ SOURCES := $(shell find src -name '*.py')
 PICTURES := $(patsubst examples/%.py,build/gallery/%.png,$(wildcard examples/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test test-slow lint format docs dist bench clean
+.PHONY: help install browser demo test test-slow lint format docs dist bench studies clean
 
 help:  ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ dist: $(STAMP)  ## Build the wheel and the source distribution into dist/
 
 bench: $(STAMP)  ## Measure speed as ratios against a peer in the same run
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+studies: $(STAMP)  ## Run the study beyond the paper, an hour or so (ARGS="--quick": minutes)
+	$(BIN)/python -m studies.beyond $(ARGS)
 
 clean:  ## Remove caches and build products; .venv stays
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks src/*.egg-info

@@ -17,8 +17,7 @@ import numpy as np
 from measure import Line, seconds, take_turns
 
 import bellweight as bw
-from bellweight.program.alp import AlpProgram, solve_alp
-from bellweight.program.solution import AlpSolution
+from bellweight.program import AlpProgram, AlpSolution, solve_alp
 
 OPTIMUM = 352.28  # known independently, to two decimals
 AGREEMENT = 1e-6
@@ -52,7 +51,7 @@ def run() -> list[Line]:
     weights = model.initial
 
     def ours() -> AlpSolution:
-        rows = bw.AllRows().on(model, bw.Polynomial(3))
+        rows = bw.program.AllRows().on(model, bw.Polynomial(3))
         return solve_alp(rows, rows.moments(weights), weights)
 
     program = conditioned(model, weights)
@@ -92,7 +91,7 @@ def run() -> list[Line]:
 
 def conditioned(model: bw.TabularModel, weights: np.ndarray) -> Conditioned:
     """Build the full matrix in our coordinates."""
-    rows = bw.AllRows().on(model, bw.Polynomial(3))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(3))
     coordinates = AlpProgram(rows, weights).coordinates
     raw, cost = rows.rows(np.arange(model.n_pairs))
     inner = coordinates.rows(raw)

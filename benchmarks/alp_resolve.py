@@ -24,9 +24,7 @@ from measure import Line, seconds
 import bellweight as bw
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
-from bellweight.program.alp import AlpProgram
-from bellweight.program.rows import TabularRows
-from bellweight.program.solution import AlpSolution
+from bellweight.program import AlpProgram, AlpSolution, TabularRows
 
 INITIALS = ("geometric", "empty", "reverse")
 DECAYS = (0.85, 0.89, 0.91, 0.95, 0.99, 0.999)
@@ -104,7 +102,7 @@ def summary(large: list[Mixture]) -> str:
 
 def mixed(initial: str, model: bw.TabularModel) -> list[Mixture]:
     """Mix each of the other distributions into the initial one."""
-    rows = bw.AllRows().on(model, bw.Polynomial(3))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(3))
     before = model.initial
     found = []
     for name, other in others(model).items():

@@ -11,20 +11,20 @@ from functools import partial
 from measure import Line, seconds
 
 import bellweight as bw
-from bellweight.reproduce.clinic import basis_of, methods
-from bellweight.reproduce.paper import TABLE3_SECONDS, TABLE4_SECONDS
+from bellweight.reproduce.clinic.tables_3_4 import basis_of, methods
+from bellweight.reproduce.paper import CLINIC_TABLES
 
 TARGETS = {
     "small": {"Fixed": 1.0, "Random": 5.0, "PIA": 30.0, "DIA (Random)": 20.0},
     "large": {"Fixed": 1.0, "Random": 5.0, "PIA": 30.0, "DIA (Random)": 10.0},
 }
-PAPER = {"small": TABLE3_SECONDS, "large": TABLE4_SECONDS}
+PAPER = {table.size: table.seconds for table in CLINIC_TABLES.values()}
 FEW_SECONDS = 6.0
 
 
 def run() -> list[Line]:
     """Return one line per clinic and method, and one for the simulation of each clinic."""
-    warnings.simplefilter("ignore", bw.BellweightWarning)
+    warnings.simplefilter("ignore", bw.errors.BellweightWarning)
     lines = []
     for size, targets in TARGETS.items():
         model = bw.problems.scheduling(size)

@@ -12,10 +12,7 @@ from measure import Line, seconds
 
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
-from bellweight.program.alp import AlpProgram
-from bellweight.program.minimum_norm import minimum_norm_dual
-from bellweight.program.regularised import PenaltyProgram
-from bellweight.program.rows import EventRows
+from bellweight.program import AlpProgram, EventRows, PenaltyProgram, minimum_norm_dual
 
 STATES = 5_000
 DELTA = 1.0

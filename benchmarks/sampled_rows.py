@@ -16,7 +16,7 @@ from measure import Line, seconds
 
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
-from bellweight.program.alp import AlpProgram
+from bellweight.program import AlpProgram
 
 STATES = 5_000
 

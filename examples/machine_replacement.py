@@ -34,7 +34,7 @@ machine = bw.TabularModel.from_arrays(
     action_labels=["run", "service", "replace"],
     name="machine",
 )
-rule = bw.Table(np.where(wear < 30, 0, 2))
+rule = bw.TablePolicy(np.where(wear < 30, 0, 2))
 result = bw.solve(machine, bw.PiecewiseLinear([4, 8, 12, 16, 24, 48]), bw.DIA(target=rule))
 print(result)
 by_rule = float(machine.initial @ bw.exact.policy_value(machine, rule))

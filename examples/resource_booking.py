@@ -53,13 +53,13 @@ def unit(
     requests: Mapping[str, Request] = REQUESTS,
 ) -> bw.LinearModel:
     """Return the model: units booked by resource and day, requests waiting by type."""
-    law = {i: bw.poisson(request.mean, request.most) for i, request in requests.items()}
+    law = {i: bw.Law.poisson(request.mean, request.most) for i, request in requests.items()}
     most = {i: request.most for i, request in requests.items()}
     slots = [(i, n) for i in requests for n in days if n <= requests[i].ahead]
     units = {(r, n): capacity[r] for r in capacity for n in days}
 
     diary = bw.LinearBuilder(discount=DISCOUNT, name="surgery unit")
-    booked = diary.states("booked", capacity, days, upper=units, initial=bw.certain(0))
+    booked = diary.states("booked", capacity, days, upper=units, initial=bw.Law.certain(0))
     waiting = diary.states("waiting", requests, upper=most, initial=law)
     book = diary.actions("book", slots, upper={(i, n): most[i] for i, n in slots})
     arriving = diary.noises("arriving", requests, law=law)
@@ -113,7 +113,7 @@ def least_slack(
     model: bw.LinearModel, coef: np.ndarray, *, whole: bool
 ) -> tuple[float, np.ndarray]:
     """Return the least slack of a Bellman row and its state and action, whole numbers or not."""
-    rows = bw.PricedRows().on(model, value_function(model))
+    rows = bw.program.PricedRows().on(model, value_function(model))
     program, price = rows.program, coef[1:]
     answer = milp(
         np.concatenate(

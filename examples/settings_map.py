@@ -18,7 +18,7 @@ quick = parser.parse_args().quick
 
 queue = bw.problems.single_queue(capacity=100 if quick else 2_000, initial="empty")
 axis = np.geomspace(1e-2, 1e2, 2 if quick else 7)
-found = bw.sensitivity(queue, bw.Polynomial(2), temperatures=axis, smoothing_masses=axis)
+found = bw.analysis.sensitivity(queue, bw.Polynomial(2), temperatures=axis, smoothing_masses=axis)
 optimum = float(queue.initial @ bw.exact.optimal(queue).values)
 loss = 100.0 * (found.grid("cost") / optimum - 1.0)
 

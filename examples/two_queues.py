@@ -38,7 +38,7 @@ def move(state, event):
 
 model = bw.EventModel(
     dimension=2, actions=["first", "second"], events=["arrival", "first done", "second done"],
-    cost=cost, probability=probability, move=move, discount=0.98, initial=bw.Geometric(0.8),
+    cost=cost, probability=probability, move=move, discount=0.98, initial=bw.models.Geometric(0.8),
 )  # fmt: skip
 
 

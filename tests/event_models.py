@@ -71,7 +71,7 @@ def line() -> bw.EventModel:
     return bw.EventModel(
         dimension=2, actions=["rest", "first", "second"], events=["arrival", "first", "second"],
         cost=cost, probability=probability, move=move, admissible=admissible, discount=0.95,
-        initial=bw.Geometric(0.7), cost_growth=0.65, name="line",
+        initial=bw.models.Geometric(0.7), cost_growth=0.65, name="line",
     )  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def random_grid(seed: int, **options: Any) -> tuple[bw.EventModel, Truth]:
     given = {
         "dimension": 2, "actions": n_actions, "events": n_events, "cost": cost,
         "probability": probability, "move": move, "admissible": admissible, "discount": 0.875,
-        "upper": upper, "initial": bw.Geometric(0.5), "compiled": False,
+        "upper": upper, "initial": bw.models.Geometric(0.5), "compiled": False,
     }  # fmt: skip
     model = bw.EventModel(**{**given, **options})
     written_out = truth(
@@ -273,12 +273,14 @@ def random_jumps(seed: int) -> tuple[bw.EventModel, Truth]:
 
     model = bw.EventModel(
         dimension=dimension, actions=n_actions, events=n_events, cost=cost, probability=table,
-        move=jumps, discount=0.875, upper=upper, initial=bw.Geometric(0.5), compiled=False,
+        move=jumps, discount=0.875, upper=upper, initial=bw.models.Geometric(0.5), compiled=False,
     )  # fmt: skip
     return model, truth_of_jumps(model, weights)
 
 
-def random_support(rng: np.random.Generator, written_out: Truth, n_states: int) -> bw.Support:
+def random_support(
+    rng: np.random.Generator, written_out: Truth, n_states: int
+) -> bw.policies.Support:
     """A dual on admissible pairs of some states, with equal masses here and there."""
     chosen = rng.choice(len(written_out.states), size=n_states, replace=False)
     states, actions = [], []
@@ -288,10 +290,10 @@ def random_support(rng: np.random.Generator, written_out: Truth, n_states: int) 
                 states.append(written_out.states[x])
                 actions.append(int(action))
     values = rng.integers(1, 4, size=len(states)) / 4.0
-    return bw.Support(np.array(states), np.array(actions), values)
+    return bw.policies.Support(np.array(states), np.array(actions), values)
 
 
-def mass_of(support: bw.Support, written_out: Truth) -> FloatArray:
+def mass_of(support: bw.policies.Support, written_out: Truth) -> FloatArray:
     """The dual as a matrix (S, A)."""
     mass = np.zeros(written_out.admissible.shape)
     for state, action, value in zip(support.states, support.actions, support.values, strict=True):

@@ -14,8 +14,8 @@ def shop(**changes: object) -> bw.LinearModel:
         "action_cost": [5.0],
         "next_state": [[1.0]],
         "next_action": [[1.0]],
-        "noise": bw.Independent([bw.Law([-2, -1, 0], [0.25, 0.5, 0.25])]),
-        "initial": bw.Independent([bw.uniform(2, 4)]),
+        "noise": bw.models.Independent([bw.Law([-2, -1, 0], [0.25, 0.5, 0.25])]),
+        "initial": bw.models.Independent([bw.Law.uniform(2, 4)]),
         "discount": 0.9,
         "state_upper": 6,
         "action_upper": 3,
@@ -32,7 +32,7 @@ def shop(**changes: object) -> bw.LinearModel:
 def desk() -> bw.LinearModel:
     """A model of a few jobs; it never leaves its box."""
     built = bw.LinearBuilder(discount=0.8, name="desk")
-    jobs = built.state("jobs", upper=8, initial=bw.uniform(0, 8))
+    jobs = built.state("jobs", upper=8, initial=bw.Law.uniform(0, 8))
     done, handed = built.action("done", upper=4), built.action("handed", upper=4)
     new = built.noise("new", bw.Law([0, 1, 2, 3], [0.1, 0.3, 0.4, 0.2]))
     built.require(jobs - done - handed <= 5)

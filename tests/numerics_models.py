@@ -28,8 +28,8 @@ class Problem:
 
     name: str
     model: Callable[[], Any]
-    basis: bw.Basis
-    method: bw.Method
+    basis: bw.bases.Basis
+    method: bw.weights.Method
     options: Callable[[], dict[str, Any]] = dict
 
 

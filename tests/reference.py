@@ -16,7 +16,7 @@ import bellweight as bw
 FloatArray = NDArray[np.float64]
 
 
-def features_of(model: bw.TabularModel, basis: bw.Basis) -> FloatArray:
+def features_of(model: bw.TabularModel, basis: bw.bases.Basis) -> FloatArray:
     """The feature matrix (S, K), dense."""
     found: Any = basis.on(model.states)(model.states)
     return np.asarray(found.toarray() if sparse.issparse(found) else found)
@@ -39,7 +39,7 @@ def cost_scale(model: bw.TabularModel) -> float:
 
 
 def full_program(
-    model: bw.TabularModel, basis: bw.Basis, weights: FloatArray
+    model: bw.TabularModel, basis: bw.bases.Basis, weights: FloatArray
 ) -> tuple[float, FloatArray]:
     """The optimal objective and approximate values of the full program, by linprog."""
     features = features_of(model, basis)
@@ -58,7 +58,7 @@ def full_program(
 
 
 def two_step_dual(
-    model: bw.TabularModel, basis: bw.Basis, weights: FloatArray
+    model: bw.TabularModel, basis: bw.bases.Basis, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The paper's minimum-norm dual over all rows: a linear program, then a quadratic one.
 

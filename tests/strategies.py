@@ -109,7 +109,7 @@ class RandomFeatures:
 
 
 @st.composite
-def bases_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.Basis:
+def bases_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.bases.Basis:
     """A basis with independent columns whose span contains the constant."""
     kind = draw(st.sampled_from(["polynomial", "affine", "indicator", "groups", "random"]))
     n = model.n_states
@@ -130,27 +130,29 @@ def bases_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.Basis:
 
 
 @st.composite
-def problems(draw: st.DrawFn, /, **options: Any) -> tuple[bw.TabularModel, bw.Basis, FloatArray]:
+def problems(
+    draw: st.DrawFn, /, **options: Any
+) -> tuple[bw.TabularModel, bw.bases.Basis, FloatArray]:
     """A model with a basis and weights that fit it."""
     model = draw(models(**options))
     return model, draw(bases_for(model)), draw(weights_for(model))
 
 
 @st.composite
-def policies_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.Policy:
+def policies_for(draw: st.DrawFn, model: bw.TabularModel) -> bw.policies.Policy:
     """A policy: uniform, deterministic, or randomised with some zero probabilities."""
     kind = draw(st.sampled_from(["uniform", "deterministic", "randomised"]))
     if kind == "uniform":
         return bw.Uniform()
     rng = np.random.default_rng(draw(seeds))
     if kind == "deterministic":
-        actions = [int(rng.choice(model.actions(x))) for x in range(model.n_states)]
-        return bw.Table(np.array(actions))
+        actions = [int(rng.choice(model.admissible_actions(x))) for x in range(model.n_states)]
+        return bw.TablePolicy(np.array(actions))
     table = np.zeros((model.n_states, model.n_actions))
     for x in range(model.n_states):
-        admissible = model.actions(x)
+        admissible = model.admissible_actions(x)
         table[x, admissible] = random_distribution(rng, len(admissible))
-    return bw.Table(table)
+    return bw.TablePolicy(table)
 
 
 @st.composite

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bellweight.reproduce.table2 import Table2
-from bellweight.reproduce.table2_runs import (
+from bellweight.reproduce.network.runs import (
     LAST_BUFFER,
     Choice,
     Run,
     Table2Settings,
     tasks,
 )
+from bellweight.reproduce.network.table2 import Table2
 
 TINY = Table2Settings(
     episodes=60,
@@ -39,7 +39,7 @@ def made_up(
         }  # fmt: skip
         place = (task.sample, task.states, task.policy)
         runs.append(Run(*place, own, half_width, own - first, 3.0, **facts))
-    return Table2(tuple(runs), settings, CHOICE, tail_bound=69.0)
+    return Table2(tuple(runs), CHOICE, settings=settings, tail_bound=69.0)
 
 
 def summary(table: Table2, states: int, policy: str) -> Any:

@@ -28,20 +28,25 @@ from bellweight.common.status import (
     BellweightWarning,
     Status,
 )
+from bellweight.models import Model
 from bellweight.models.compile import announcing
-from bellweight.policies.policy import Model
-from bellweight.program.priced_rows import PricedRows
-from bellweight.program.repair import Repaired
-from bellweight.program.rows import AllRows, SampledRows
-from bellweight.program.solution import AlpSolution, cost_unit
+from bellweight.program import (
+    AllRows,
+    AlpSolution,
+    LocalRows,
+    PricedRows,
+    Repaired,
+    SampledRows,
+    cost_unit,
+)
 from bellweight.results import judgement
-from bellweight.results.result import Phase, Result
-from bellweight.simulation.occupancy import Simulation
-from bellweight.weights.loop import Iteration, Method, Outcome, Stop, select_weights
+from bellweight.results.result import CyclePhase, Result
+from bellweight.simulation import Simulation
+from bellweight.weights.loop import HistoryEntry, Method, Outcome, Stop, select_weights
 from bellweight.weights.plan import Plan, SolveSettings
 
 __all__ = [
-    "Phase",
+    "CyclePhase",
     "Result",
     "Rows",
     "judged",
@@ -52,8 +57,8 @@ __all__ = [
 
 _HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
 _MUCH = 0.01  # of the bound: a repair that takes more is told
-Watch = Callable[[Iteration], None]
-Rows = AllRows | SampledRows | PricedRows
+Watch = Callable[[HistoryEntry], None]
+Rows = AllRows | SampledRows | PricedRows | LocalRows
 Found = TypeVar("Found")
 
 
@@ -93,9 +98,11 @@ def solve(
     """Choose weights, solve the program, and return a `Result`; or carry out a plan.
 
     `resume` continues a result (or a saved one) of the same model, basis and method from its
-    weights. `progress` is True for a line per iteration, or a function of each `Iteration`. An
-    event model needs `rows=SampledRows(states)`; its occupancies are simulated as `simulation`,
-    `seed` and `jobs` say. On tabular models everything is exact and these do not matter.
+    weights. `progress` is True for a line per iteration, or a function of each `HistoryEntry`. An
+    event model needs `rows=SampledRows(states)`, or `rows=LocalRows()` where it declares its scopes
+    and the basis has functions of few coordinates: then all states count. Its occupancies are
+    simulated as `simulation`, `seed` and `jobs` say. On tabular models everything is exact and
+    these do not matter.
     `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
     more states, and rows may be violated by what the audit reports. A plan, such as `Auto()`, makes
     several solves with these arguments and returns what it says.
@@ -337,7 +344,7 @@ def result_of(
     )
 
 
-def _average(setup: Setup, outcome: Outcome) -> Phase | None:
+def _average(setup: Setup, outcome: Outcome) -> CyclePhase | None:
     cost = outcome.average_cost
     return None if cost is None else _phase(setup, outcome.iterate, cost)
 
@@ -346,8 +353,8 @@ def _paired(outcome: Outcome) -> Iterator[tuple[Iterate, Estimate]]:
     return zip(outcome.phases, outcome.phase_costs, strict=True)
 
 
-def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> Phase:
-    return Phase(
+def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> CyclePhase:
+    return CyclePhase(
         coef=_frozen(phase.solution.coef),
         moments=_frozen(phase.moments),
         weights=None if phase.weights is None else _frozen(phase.weights),
@@ -394,7 +401,7 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
         notes.append(
             "the value function is the same in every state: the policy looks at the cost of one "
             "step only and ties decide the rest, so its cost says little; try other weights, or "
-            "bellweight.compare_ties(model, result.policy) for the range"
+            "bellweight.evaluation.compare_ties(model, result.policy) for the range"
         )
     if not iterate.solution.proven:
         notes.append(
@@ -406,8 +413,8 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
 
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
-    assert setup.listed_rows is not None
-    scale = max(abs(bound.value), cost_unit(setup.listed_rows.pair_cost))
+    rows = setup.listed_rows
+    scale = max(abs(bound.value), 0.0 if rows is None else cost_unit(rows.pair_cost))
     return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
 
 
@@ -417,7 +424,7 @@ def _frozen(array: FloatArray) -> FloatArray:
     return copy
 
 
-def _print_iteration(record: Iteration) -> None:
+def _print_iteration(record: HistoryEntry) -> None:
     gap = "" if record.sup_norm is None else f"  mismatch {record.sup_norm:.3g}"
     print(
         f"iteration {record.iteration:3d}  objective {record.objective:.8g}{gap}  "

@@ -15,15 +15,13 @@ import bellweight as bw
 from bellweight.analysis import contraction, dual_pieces
 from bellweight.analysis.dual_pieces import half_diameter
 from bellweight.backends.tabular import TabularSetup
-from bellweight.program.alp import AlpProgram
-from bellweight.program.minimum_norm import minimum_norm_dual
-from bellweight.program.rows import AllRows, TabularRows
+from bellweight.program import AllRows, AlpProgram, TabularRows, minimum_norm_dual
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 KINDS = ["ties", "normal", "mixed scale", "positive", "sparse"]
 
 
-def small_problem(seed: int) -> tuple[bw.TabularModel, bw.Basis]:
+def small_problem(seed: int) -> tuple[bw.TabularModel, bw.bases.Basis]:
     """A random model with at most 30 rows and 2 to 4 basis functions; a third are degenerate."""
     rng = np.random.default_rng(seed)
     n, n_actions = int(rng.integers(3, 9)), int(rng.integers(1, 4))
@@ -51,12 +49,13 @@ def small_problem(seed: int) -> tuple[bw.TabularModel, bw.Basis]:
 class Duals:
     """The minimum-norm dual (N,) of weights, by the cutting-plane program."""
 
-    def __init__(self, model: bw.TabularModel, basis: bw.Basis) -> None:
+    def __init__(self, model: bw.TabularModel, basis: bw.bases.Basis) -> None:
         self.rows = AllRows().on(model, basis)
         self.program = AlpProgram(self.rows)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        found = minimum_norm_dual(self.program.solve(self.rows.moments(weights), weights))
+        solution = self.program.solve(self.rows.moments(weights), weights)
+        found = minimum_norm_dual(solution, self.rows, weights)
         dual = np.zeros(self.rows.n_pairs)
         dual[found.keys] = found.values
         return dual
@@ -114,7 +113,7 @@ def test_the_sampled_constant_is_a_lower_bound(seed: int) -> None:
     assert 0.0 <= low <= bound * (1.0 + 1e-6) + 1e-7 / (1.0 - model.discount)
 
 
-def basis_bound(model: bw.TabularModel, basis: bw.Basis) -> float:
+def basis_bound(model: bw.TabularModel, basis: bw.bases.Basis) -> float:
     """Steepest nonsingular basis among rows tight at any vertex, listed the slow way."""
     features = reference.features_of(model, basis)
     rows = reference.bellman_rows(model, features)
@@ -192,13 +191,13 @@ def test_dependent_basis_functions_do_not_count(two_states: bw.TabularModel) -> 
 
 
 def test_the_enumeration_refuses_what_it_cannot_do(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match=r"make 608,685 sets of rows.*limit of 1,000"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"make 608,685 sets of rows.*limit of 1,000"):
         contraction.dual_lipschitz(small_queue, bw.Polynomial(2), limit=1_000)
-    with pytest.raises(bw.ArgumentError, match=r"function 1 .* has a bound"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"function 1 .* has a bound"):
         contraction.dual_lipschitz(small_queue, bw.Polynomial(1, lower=[-np.inf, 0.0]))
-    with pytest.raises(bw.ModelError, match="expected a TabularModel"):
+    with pytest.raises(bw.errors.ModelError, match="expected a TabularModel"):
         contraction.dual_lipschitz(None, bw.Polynomial(1))  # type: ignore[arg-type]
-    with pytest.raises(bw.ArgumentError, match="expected a basis"):
+    with pytest.raises(bw.errors.ArgumentError, match="expected a basis"):
         contraction.dual_lipschitz(small_queue, 3)  # type: ignore[arg-type]
 
 
@@ -321,22 +320,20 @@ def test_the_price_of_a_certificate() -> None:
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     for bad in (-1.0, float("nan"), float("inf"), True):
-        with pytest.raises(bw.ArgumentError, match="lipschitz"):
+        with pytest.raises(bw.errors.ArgumentError, match="lipschitz"):
             contraction.certified_settings(bad, 0.9)
     with pytest.raises(bw.BellweightError, match="discount"):
         contraction.certified_settings(1.0, 1.0)
-    with pytest.raises(bw.ArgumentError, match="modulus"):
+    with pytest.raises(bw.errors.ArgumentError, match="modulus"):
         contraction.certified_settings(1.0, 0.9, modulus=1.0)
-    with pytest.raises(bw.ArgumentError, match="both lipschitz and discount"):
+    with pytest.raises(bw.errors.ArgumentError, match="both lipschitz and discount"):
         bw.DIA(lipschitz=1.0)
-    with pytest.raises(bw.ArgumentError, match=r"belongs to DIA\.certified"):
-        bw.DIA.practical(lipschitz=1.0)
 
 
 class AnotherGenerator(bw.DIA):
     """DIA with a generator of its own, for which nothing is proven."""
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         return iterate.greedy
 
 
@@ -348,7 +345,7 @@ def test_the_mode_is_earned_not_named() -> None:
     }
     assert certified.mode == "certified"
     assert certified.modulus == pytest.approx(0.9)
-    assert bw.DIA.practical(**settings).mode == "practical"
+    assert bw.DIA(**settings).mode == "practical"
     assert bw.DIA().mode == bw.PIA().mode == bw.Fixed().mode == "practical"
     declared = {"lipschitz": 2.0, "discount": 0.5}
     assert bw.DIA(**settings, **declared).mode == "certified"
@@ -358,12 +355,14 @@ def test_the_mode_is_earned_not_named() -> None:
 
 def test_certified_settings_stay_with_their_model(two_states: bw.TabularModel) -> None:
     other = bw.DIA.certified(lipschitz=2.0, discount=0.6)
-    with pytest.raises(bw.ArgumentError, match=r"certified for discount 0.6, the model has 0.5"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"certified for discount 0.6, the model has 0.5"
+    ):
         bw.solve(two_states, bw.Polynomial(1), other)
-    with pytest.raises(bw.ArgumentError, match="certified for discount"):
+    with pytest.raises(bw.errors.ArgumentError, match="certified for discount"):
         bw.solve(two_states, bw.Polynomial(1), bw.PIA(start=other))
     clinic = bw.problems.scheduling("small")
-    with pytest.raises(bw.ArgumentError, match="exact occupancies"):
+    with pytest.raises(bw.errors.ArgumentError, match="exact occupancies"):
         bw.solve(clinic, bw.Affine(), bw.DIA.certified(lipschitz=2.0, discount=clinic.discount))
 
 
@@ -399,7 +398,7 @@ def test_the_modulus_of_the_remark() -> None:
     found = contraction.certified_settings(3.0, 0.9, step_size=0.4)
     policy = contraction.softmax_lipschitz(found.temperature, found.smoothing_mass)
     assert contraction.contracts(policy, 3.0, 0.9, (0.6, 0.4)) == pytest.approx(found.modulus)
-    with pytest.raises(bw.ArgumentError, match="pair"):
+    with pytest.raises(bw.errors.ArgumentError, match="pair"):
         contraction.contracts(1.0, 1.0, 0.5, 0.3)  # type: ignore[arg-type]
 
 
@@ -407,8 +406,8 @@ def test_the_modulus_of_the_remark() -> None:
 def test_a_policy_rule_is_seen_to_obey_its_constant(seed: int) -> None:
     model, basis = small_problem(seed)
 
-    def softmax(dual: bw.Support) -> bw.Policy:
-        return bw.DualSoftmax(dual, bw.Uniform(), temperature=0.5, smoothing_mass=1.0)
+    def softmax(dual: bw.policies.Support) -> bw.policies.Policy:
+        return bw.policies.DualSoftmax(dual, bw.Uniform(), temperature=0.5, smoothing_mass=1.0)
 
     seen = contraction.sampled_policy_lipschitz(softmax, model, basis, 5, seed)
     assert seen <= contraction.softmax_lipschitz(0.5, 1.0) * (1.0 + 1e-6)
@@ -424,19 +423,21 @@ def test_a_rule_that_mixes_states_has_no_constant() -> None:
         initial=[0.2, 0.3, 0.5],
     )
 
-    def elsewhere(dual: bw.Support) -> bw.Policy:
+    def elsewhere(dual: bw.policies.Support) -> bw.policies.Policy:
         # The policy of state 1, which never has dual mass here, follows that of state 0.
         share = 0.05 * float(dual.values[dual.states == 0].sum())
-        return bw.Table([[0.5, 0.5], [share, 1.0 - share], [0.5, 0.5]])
+        return bw.TablePolicy([[0.5, 0.5], [share, 1.0 - share], [0.5, 0.5]])
 
     assert contraction.sampled_policy_lipschitz(elsewhere, model, bw.Polynomial(1), 3, 0) == np.inf
 
 
-class Damped(bw.Iterative):
+class Damped(bw.weights.IterativeMethod):
     """A user's own method: a fixed mixture of the normalised dual and a uniform policy."""
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
-        return bw.DualSoftmax(iterate.dual, bw.Uniform(), temperature=50.0, smoothing_mass=100.0)
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
+        return bw.policies.DualSoftmax(
+            iterate.dual, bw.Uniform(), temperature=50.0, smoothing_mass=100.0
+        )
 
 
 def test_a_method_of_ones_own_contracts_as_the_remark_says() -> None:

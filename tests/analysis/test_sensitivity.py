@@ -21,12 +21,12 @@ def queue() -> bw.TabularModel:
 
 
 @pytest.fixture(scope="module")
-def found(queue: bw.TabularModel) -> bw.Sensitivity:
-    return bw.sensitivity(queue, BASIS, TEMPERATURES, MASSES, STEPS)
+def found(queue: bw.TabularModel) -> bw.analysis.Sensitivity:
+    return bw.analysis.sensitivity(queue, BASIS, TEMPERATURES, MASSES, STEPS)
 
 
 def test_every_point_is_what_a_run_of_its_own_finds(
-    found: bw.Sensitivity, queue: bw.TabularModel
+    found: bw.analysis.Sensitivity, queue: bw.TabularModel
 ) -> None:
     assert len(found.settings) == 12
     for setting in (found.settings[0], found.settings[3], found.settings[-1]):
@@ -44,7 +44,7 @@ def test_every_point_is_what_a_run_of_its_own_finds(
 
 
 def test_more_smoothing_moves_the_weights_away_from_the_greedy_policy(
-    found: bw.Sensitivity,
+    found: bw.analysis.Sensitivity,
 ) -> None:
     distance = found.grid("greedy_mismatch")
     assert distance.shape == (3, 2)
@@ -54,7 +54,7 @@ def test_more_smoothing_moves_the_weights_away_from_the_greedy_policy(
     assert found.best.cost == found.grid("cost").min()
 
 
-def test_the_table_and_the_picture(found: bw.Sensitivity) -> None:
+def test_the_table_and_the_picture(found: bw.analysis.Sensitivity) -> None:
     text = to_text(found.table())
     assert "±" not in text
     assert "every run converged" in text
@@ -70,7 +70,7 @@ def test_the_table_and_the_picture(found: bw.Sensitivity) -> None:
 def test_a_target_that_is_a_method_is_run_once(
     queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs: list[bw.Method] = []
+    runs: list[bw.weights.Method] = []
     first = bw.Fixed.first
 
     def counted(self: bw.Fixed, setup: object) -> object:
@@ -78,13 +78,13 @@ def test_a_target_that_is_a_method_is_run_once(
         return first(self, setup)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bw.Fixed, "first", counted)
-    found = bw.sensitivity(queue, BASIS, [0.1, 1.0], [0.1], target=bw.Fixed("uniform"))
+    found = bw.analysis.sensitivity(queue, BASIS, [0.1, 1.0], [0.1], target=bw.Fixed("uniform"))
     assert len(runs) == 1
     assert len(found.settings) == 2
 
 
 def test_runs_that_do_not_converge_are_counted(queue: bw.TabularModel) -> None:
-    found = bw.sensitivity(
+    found = bw.analysis.sensitivity(
         queue, BASIS, [10.0], [1.0], (0.01,), stop=bw.Stop(max_iterations=2)
     )  # fmt: skip
     assert found.settings[0].status is bw.Status.ITERATION_LIMIT
@@ -94,7 +94,7 @@ def test_runs_that_do_not_converge_are_counted(queue: bw.TabularModel) -> None:
 
 def test_event_models_are_simulated_with_an_interval() -> None:
     rows = bw.SampledRows(bw.sample_states(em.network(), 80, seed=2))
-    found = bw.sensitivity(
+    found = bw.analysis.sensitivity(
         em.network(), bw.Polynomial(2), [0.1], [0.1, 1.0], rows=rows,
         simulation=bw.Simulation(100), stop=bw.Stop(max_iterations=5), episodes=50, horizon=50,
     )  # fmt: skip
@@ -104,12 +104,12 @@ def test_event_models_are_simulated_with_an_interval() -> None:
 
 
 def test_bad_grids_are_refused(queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match="temperatures is empty"):
-        bw.sensitivity(queue, BASIS, [], [0.1])
-    with pytest.raises(bw.ArgumentError, match="smoothing_masses has repetitions"):
-        bw.sensitivity(queue, BASIS, [0.1], [0.1, 0.1])
-    with pytest.raises(bw.ArgumentError, match="temperature is -1"):
-        bw.sensitivity(queue, BASIS, [-1.0], [0.1])
-    found = bw.sensitivity(queue, BASIS, [0.1], [0.1])
-    with pytest.raises(bw.ArgumentError, match=r"step_size is 0\.3"):
+    with pytest.raises(bw.errors.ArgumentError, match="temperatures is empty"):
+        bw.analysis.sensitivity(queue, BASIS, [], [0.1])
+    with pytest.raises(bw.errors.ArgumentError, match="smoothing_masses has repetitions"):
+        bw.analysis.sensitivity(queue, BASIS, [0.1], [0.1, 0.1])
+    with pytest.raises(bw.errors.ArgumentError, match="temperature is -1"):
+        bw.analysis.sensitivity(queue, BASIS, [-1.0], [0.1])
+    found = bw.analysis.sensitivity(queue, BASIS, [0.1], [0.1])
+    with pytest.raises(bw.errors.ArgumentError, match=r"step_size is 0\.3"):
         found.grid("cost", 0.3)

@@ -16,7 +16,9 @@ from bellweight.problems.single_queue import geometric
 
 def test_with_indicators_and_full_weights_they_do_not_matter() -> None:
     model = bw.problems.scheduling("tiny").to_tabular(clip=True)
-    probe = bw.weights_matter(model, bw.Indicator(), [bw.Fixed("uniform"), bw.FromPolicy()])
+    probe = bw.analysis.weights_matter(
+        model, bw.Indicator(), [bw.Fixed("uniform"), bw.FromPolicy()]
+    )
     assert not probe.matters
     assert probe.proven
     assert probe.complete
@@ -38,7 +40,7 @@ def test_on_the_queue_they_do() -> None:
         "0.9": bw.Fixed(geometric(queue.n_states, 0.9)),
         "0.999": bw.Fixed(geometric(queue.n_states, 0.999)),
     }
-    probe = bw.weights_matter(queue, bw.Polynomial(3), candidates, n=5)
+    probe = bw.analysis.weights_matter(queue, bw.Polynomial(3), candidates, n=5)
     assert probe.matters
     assert probe.distinct > 2
     assert not probe.complete
@@ -52,14 +54,14 @@ def test_on_the_queue_they_do() -> None:
     assert first.startswith("they matter: at least")
     assert second.startswith("cost of the policies: 38")
     # Results instead of methods give the same answer.
-    again = bw.weights_matter(queue, bw.Polynomial(3), results, n=1)
+    again = bw.analysis.weights_matter(queue, bw.Polynomial(3), results, n=1)
     assert again.names == ("Fixed 1", "Fixed 2")
     assert np.allclose(again.shortfall, probe.shortfall, rtol=1e-6, atol=1e-3)
 
 
 def test_phases_of_a_cycle_are_candidates_of_their_own() -> None:
     model = bw.problems.scheduling("tiny").to_tabular(clip=True)
-    probe = bw.weights_matter(model, bw.Polynomial(1))
+    probe = bw.analysis.weights_matter(model, bw.Polynomial(1))
     assert probe.names == ("initial", "Random", "PIA phase 1", "PIA phase 2")
     assert probe.matters
     assert probe.complete
@@ -68,13 +70,15 @@ def test_phases_of_a_cycle_are_candidates_of_their_own() -> None:
     assert "2 value functions are optimal for some of them, none for all" in str(probe)
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 def test_in_the_clinic_all_good_weights_have_one_value_function() -> None:
     clinic = bw.problems.scheduling("small")
     basis = bw.Affine(lower=np.append(-np.inf, np.zeros(clinic.dimension)))
     methods = {"initial": bw.Fixed(), "Random": bw.FromPolicy(), "DIA": bw.DIA()}
     few = bw.Simulation(64, 688)
-    probe = bw.weights_matter(clinic, basis, methods, simulation=few, episodes=16, horizon=100)
+    probe = bw.analysis.weights_matter(
+        clinic, basis, methods, simulation=few, episodes=16, horizon=100
+    )
     assert not np.allclose(probe.moments[0], probe.moments[1], rtol=0.1)
     assert not probe.matters
     assert not probe.same_weights
@@ -82,7 +86,7 @@ def test_in_the_clinic_all_good_weights_have_one_value_function() -> None:
     assert probe.comparison.differences["DIA"].mean == pytest.approx(0.0, abs=1e-6)
     # DIA follows its target here: no visit meets dual mass, and its moments are those of Random.
     alike = {"Random": bw.FromPolicy(), "DIA": bw.DIA()}
-    silent = bw.weights_matter(clinic, basis, alike, simulation=few)
+    silent = bw.analysis.weights_matter(clinic, basis, alike, simulation=few)
     assert silent.same_weights
     assert not silent.matters
     assert str(silent).startswith("nothing to compare")
@@ -92,7 +96,7 @@ def test_in_the_clinic_all_good_weights_have_one_value_function() -> None:
 
 def test_event_models_work_through_sampled_rows() -> None:
     rows = bw.SampledRows(bw.sample_states(em.network(), 80, seed=2))
-    probe = bw.weights_matter(
+    probe = bw.analysis.weights_matter(
         em.network(), bw.Polynomial(2), {"start": bw.Fixed(), "Random": bw.FromPolicy()},
         rows=rows, simulation=bw.Simulation(200), episodes=100, horizon=50,
     )  # fmt: skip
@@ -108,7 +112,7 @@ def test_the_answer_holds_for_random_mixtures(model: bw.TabularModel, seed: int)
     basis = bw.Polynomial(1)
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(model.n_states), size=3)
-    probe = bw.weights_matter(model, basis, [bw.Fixed(one) for one in weights])
+    probe = bw.analysis.weights_matter(model, basis, [bw.Fixed(one) for one in weights])
     setup = setup_of(model, basis)
     shares = rng.dirichlet(np.ones(3), size=5)
     optimum = np.array(
@@ -126,14 +130,14 @@ def test_the_answer_holds_for_random_mixtures(model: bw.TabularModel, seed: int)
 def test_bad_candidates_are_named() -> None:
     model = bw.problems.scheduling("tiny").to_tabular(clip=True)
     basis = bw.Polynomial(1)
-    with pytest.raises(bw.ArgumentError, match="only one candidate"):
-        bw.weights_matter(model, basis, [bw.Fixed()])
-    with pytest.raises(bw.ArgumentError, match="candidates is empty"):
-        bw.weights_matter(model, basis, [])
-    with pytest.raises(bw.ArgumentError, match="candidate odd is 3"):
-        bw.weights_matter(model, basis, {"odd": 3})  # type: ignore[dict-item]
-    with pytest.raises(bw.ArgumentError, match="candidates is 'Fixed'"):
-        bw.weights_matter(model, basis, "Fixed")  # type: ignore[arg-type]
+    with pytest.raises(bw.errors.ArgumentError, match="only one candidate"):
+        bw.analysis.weights_matter(model, basis, [bw.Fixed()])
+    with pytest.raises(bw.errors.ArgumentError, match="candidates is empty"):
+        bw.analysis.weights_matter(model, basis, [])
+    with pytest.raises(bw.errors.ArgumentError, match="candidate odd is 3"):
+        bw.analysis.weights_matter(model, basis, {"odd": 3})  # type: ignore[dict-item]
+    with pytest.raises(bw.errors.ArgumentError, match="candidates is 'Fixed'"):
+        bw.analysis.weights_matter(model, basis, "Fixed")  # type: ignore[arg-type]
     other = bw.solve(model, bw.Polynomial(2), bw.Fixed())
-    with pytest.raises(bw.ArgumentError, match="another model or basis"):
-        bw.weights_matter(model, basis, [bw.Fixed(), other])
+    with pytest.raises(bw.errors.ArgumentError, match="another model or basis"):
+        bw.analysis.weights_matter(model, basis, [bw.Fixed(), other])

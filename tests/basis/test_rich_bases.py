@@ -35,10 +35,10 @@ METHODS = [bw.Fixed("initial"), bw.Fixed("uniform"), bw.FromPolicy(), bw.DIA(tar
 
 
 @every
-def test_a_rich_basis_keeps_its_promises(basis: bw.Basis, tmp_path: Path) -> None:
+def test_a_rich_basis_keeps_its_promises(basis: bw.bases.Basis, tmp_path: Path) -> None:
     fitted = basis.on(GRID)
     features = fitted(GRID)
-    names = fitted.names(3)
+    names = fitted.function_names(3)
     assert np.isfinite(features).all()
     assert features.shape == (len(GRID), len(names))
     assert len(set(names)) == len(names)
@@ -48,17 +48,17 @@ def test_a_rich_basis_keeps_its_promises(basis: bw.Basis, tmp_path: Path) -> Non
         np.testing.assert_allclose(fitted(GRID[[x]])[0], features[x], rtol=0.0, atol=1e-14)
     again = files.load(files.save(tmp_path / "basis.npz", fitted), type(basis))
     assert np.array_equal(again(GRID), features)
-    assert again.names(3) == names
+    assert again.function_names(3) == names
     unfitted = files.load(files.save(tmp_path / "basis.npz", basis), type(basis))
     assert np.array_equal(unfitted.on(GRID)(GRID), features)
-    with pytest.raises(bw.BasisError, match=r"cannot run inside compiled loops"):
+    with pytest.raises(bw.errors.BasisError, match=r"cannot run inside compiled loops"):
         fitted.words(3)
 
 
 def test_functions_are_what_their_names_say() -> None:
     point = np.array([[2.0, -1.0]])
     kinks = bw.PiecewiseLinear([[0.5, 3.0], [-2.0]])
-    assert kinks.names(2) == (
+    assert kinks.function_names(2) == (
         "1",
         "x1",
         "x2",
@@ -68,19 +68,19 @@ def test_functions_are_what_their_names_say() -> None:
     )
     assert kinks(point)[0].tolist() == [1.0, 2.0, -1.0, 1.5, 0.0, 1.0]
     bump = bw.Radial([[2.0, 1.0]], width=2.0)
-    assert bump.names(2) == ("1", "bump at (2, 1)")
+    assert bump.function_names(2) == ("1", "bump at (2, 1)")
     np.testing.assert_allclose(bump(point)[0], [1.0, np.exp(-0.5)])
     wave = bw.Fourier(2, seed=None).on(np.array([[0.0, -1.0], [4.0, -1.0]]))
-    assert wave.names(2) == ("1", "cos(1 x1)", "cos(2 x1)")
+    assert wave.function_names(2) == ("1", "cos(1 x1)", "cos(2 x1)")
     np.testing.assert_allclose(wave(point)[0], [1.0, 0.0, -1.0], atol=1e-15)
     sums = bw.Separable([bw.Polynomial(2), bw.PiecewiseLinear([0.0])])
-    assert sums.names(2) == ("1", "x1", "x1^2", "x2", "max(x2 - 0, 0)")
+    assert sums.function_names(2) == ("1", "x1", "x1^2", "x2", "max(x2 - 0, 0)")
     assert sums(point)[0].tolist() == [1.0, 2.0, 4.0, -1.0, 0.0]
     tensor = bw.Product([bw.Polynomial(2), bw.Affine()])
-    assert tensor.names(2) == ("1", "x2", "x1", "x1 * x2", "x1^2", "x1^2 * x2")
+    assert tensor.function_names(2) == ("1", "x2", "x1", "x1 * x2", "x1^2", "x1^2 * x2")
     assert tensor(point)[0].tolist() == [1.0, -1.0, 2.0, -2.0, 4.0, -4.0]
     both = bw.Stacked(bw.Affine(), bw.Polynomial(2))
-    assert both.names(2) == ("1", "x1", "x2", "x1", "x2", "x1^2", "x1 x2", "x2^2")
+    assert both.function_names(2) == ("1", "x1", "x2", "x1", "x2", "x1^2", "x1 x2", "x2^2")
     assert both(point)[0].tolist() == [1.0, 2.0, -1.0, 2.0, -1.0, 4.0, -2.0, 1.0]
 
 
@@ -105,7 +105,7 @@ def test_random_cosines_approach_the_gaussian_kernel() -> None:
 
 
 @st.composite
-def rich_bases(draw: st.DrawFn, n_states: int) -> bw.Basis:
+def rich_bases(draw: st.DrawFn, n_states: int) -> bw.bases.Basis:
     """A basis of a one-dimensional model, with independent functions or not."""
     size, seed = draw(st.integers(1, 4)), draw(strategies.seeds)
     bend = draw(
@@ -125,7 +125,7 @@ def rich_bases(draw: st.DrawFn, n_states: int) -> bw.Basis:
     return wrapped[outer](bend) if outer in wrapped else bend
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 @settings(max_examples=60)
 @given(model=strategies.models(), data=st.data())
 def test_approximate_values_stay_below_the_optimum(
@@ -140,7 +140,7 @@ def test_approximate_values_stay_below_the_optimum(
     assert (values <= bw.exact.optimal(model).values + 1e-8 * scale).all()
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 @settings(max_examples=40)
 @given(model=strategies.models(), data=st.data())
 def test_a_kink_at_every_state_gives_exact_values(
@@ -168,7 +168,9 @@ def test_rich_results_come_back_from_files(tmp_path: Path) -> None:
 def test_event_models_say_that_loops_are_compiled_for_polynomials() -> None:
     network = bw.problems.queue_network()
     states = np.zeros((1, network.dimension), dtype=int)
-    with pytest.raises(bw.BasisError, match=r"Fourier basis cannot run inside compiled loops"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"Fourier basis cannot run inside compiled loops"
+    ):
         bw.solve(network, bw.Fourier(3, scale=1.0), bw.Fixed(), rows=bw.SampledRows(states))
 
 
@@ -190,7 +192,7 @@ def test_event_models_say_that_loops_are_compiled_for_polynomials() -> None:
         (lambda: bw.Radial(99).on(GRID), r"only 60 distinct state vectors: ask for fewer"),
         (lambda: bw.Radial(1).on(GRID), r"one centre has no distance to others: give a width"),
         (lambda: bw.Radial([[1.0]], 1.0)(GRID), r"centres has shape \(1, 1\), expected \(m, 3\)"),
-        (lambda: bw.Radial(3).names(3), r"a Radial must know the states"),
+        (lambda: bw.Radial(3).function_names(3), r"a Radial must know the states"),
         (lambda: bw.Fourier(0), r"n is 0, expected a whole number"),
         (lambda: bw.Fourier(3, scale=-1.0), r"scale is -1.0, expected numbers above 0"),
         (lambda: bw.Fourier(3, None, 1.0), r"scale is 1.0 but seed is None"),
@@ -206,7 +208,7 @@ def test_event_models_say_that_loops_are_compiled_for_polynomials() -> None:
     ],
 )
 def test_bad_settings_are_refused(build: Any, message: str) -> None:
-    with pytest.raises(bw.BasisError, match=message):
+    with pytest.raises(bw.errors.BasisError, match=message):
         build()
 
 
@@ -224,7 +226,7 @@ def clinic() -> bw.TabularModel:
     return bw.problems.scheduling("tiny").to_tabular(clip=True)
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 @pytest.mark.parametrize("method", METHODS, ids=["initial", "uniform", "policy", "dia"])
 def test_degree_six_in_four_variables_is_solved(clinic: bw.TabularModel, method: Any) -> None:
     result = bw.solve(clinic, bw.Polynomial(6), method)
@@ -256,7 +258,7 @@ def test_degree_ten_in_one_variable_is_solved(capacity: int, method: Any) -> Non
     assert lower.objective <= result.objective * (1.0 + 1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::bellweight.BellweightWarning")
+@pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
 def test_another_basis_of_the_same_span_gives_the_same_answer(clinic: bw.TabularModel) -> None:
     low, high = clinic.states.min(axis=0), clinic.states.max(axis=0)
 
@@ -270,7 +272,7 @@ def test_another_basis_of_the_same_span_gives_the_same_answer(clinic: bw.Tabular
 
 def test_bumps_that_can_hardly_be_told_apart_do_not_make_the_program_look_unbounded() -> None:
     queue = bw.problems.single_queue(capacity=200)
-    with pytest.warns(bw.BellweightWarning, match="depend on earlier ones"):
+    with pytest.warns(bw.errors.BellweightWarning, match="depend on earlier ones"):
         result = bw.solve(queue, bw.Radial(16, width=70.0, seed=1), bw.Fixed("initial"))
     best = float(queue.initial @ bw.exact.optimal(queue).values)
     assert result.lower_bound is not None
@@ -289,7 +291,7 @@ def test_moments_far_below_the_others_do_not_spoil_the_dual() -> None:
         discount=0.99,
         initial=stay[0],
     )
-    rule = bw.Table(np.where(wear < 30, 0, 2))
+    rule = bw.TablePolicy(np.where(wear < 30, 0, 2))
     basis = bw.PiecewiseLinear([5, 10, 15, 20, 30, 60])
     result = bw.solve(machine, basis, bw.DIA(target=rule))
     # Wear beyond 60 is visited with a share of 1e-10, and basis functions live there alone.

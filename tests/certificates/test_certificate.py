@@ -19,7 +19,7 @@ from bellweight.certificates.certificate import generating_policy
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.cli import exits
 from bellweight.cli.main import run
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows
 
 METHODS = [
     bw.Fixed(),
@@ -31,14 +31,16 @@ METHODS = [
 ]
 
 
-def solved(model: bw.TabularModel, basis: bw.Basis, method: bw.Method) -> bw.Result:
+def solved(model: bw.TabularModel, basis: bw.bases.Basis, method: bw.weights.Method) -> bw.Result:
     return bw.solve(model, basis, method, stop=bw.Stop(max_iterations=20), judge=False)
 
 
 @settings(max_examples=200)
 @given(problem=strategies.problems(), method=st.sampled_from(METHODS), seed=st.integers(0, 2**32))
 def test_bounds_are_never_below_the_true_loss(
-    problem: tuple[bw.TabularModel, bw.Basis, np.ndarray], method: bw.Method, seed: int
+    problem: tuple[bw.TabularModel, bw.bases.Basis, np.ndarray],
+    method: bw.weights.Method,
+    seed: int,
 ) -> None:
     model, basis, _ = problem
     result = solved(model, basis, method)
@@ -58,7 +60,7 @@ def test_bounds_are_never_below_the_true_loss(
     rng = np.random.default_rng(seed)
     matrix = np.zeros((model.n_states, model.n_actions))
     matrix[model.pair_state, model.pair_action] = rng.random(model.n_pairs) + 1e-3
-    other = bw.Table(matrix / matrix.sum(axis=1, keepdims=True))
+    other = bw.TablePolicy(matrix / matrix.sum(axis=1, keepdims=True))
     found = bw.certify(model, result, other)
     true_loss = model.initial @ (bw.exact.policy_value(model, other) - optimal)
     assert found.bound is not None
@@ -69,7 +71,7 @@ def test_bounds_are_never_below_the_true_loss(
 @settings(max_examples=40)
 @given(problem=strategies.problems())
 def test_the_terms_of_converged_runs(
-    problem: tuple[bw.TabularModel, bw.Basis, np.ndarray],
+    problem: tuple[bw.TabularModel, bw.bases.Basis, np.ndarray],
 ) -> None:
     model, basis, _ = problem
     method = bw.DIA(temperature=20.0, smoothing_mass=20.0)
@@ -118,7 +120,7 @@ def test_methods_without_smoothing_have_no_disagreement(small_queue: bw.TabularM
     dia = bw.solve(small_queue, bw.Polynomial(2), bw.DIA(target=bw.Fixed("uniform")))
     assert bw.certify(small_queue, dia).disagreement > 0.0  # type: ignore[operator]
     generated = generating_policy(dia)
-    assert isinstance(generated, bw.DualSoftmax)
+    assert isinstance(generated, bw.policies.DualSoftmax)
 
 
 # Files and verification
@@ -143,14 +145,14 @@ def changed(path: Path, change: Any) -> Path:
 
 
 def test_a_true_certificate_passes(written: Path, small_queue: bw.TabularModel) -> None:
-    found = bw.verify(written, small_queue)
+    found = bw.verify(small_queue, written)
     assert found.passed, str(found)
     assert {check.term for check in found.checks} >= {
         "model", "kind", "violation", "value", "cost", "bound", "weighted_residual",
         "residual_sup", "mismatch", "disagreement", "greedy_bound",
     }  # fmt: skip
     again = bw.Certificate.load(written)
-    assert bw.verify(again, small_queue).passed
+    assert bw.verify(small_queue, again).passed
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -160,7 +162,7 @@ def test_a_changed_coefficient_fails(
     def change(document: dict[str, Any]) -> None:
         document["record"]["coef"][number] *= 1.0 + 1e-4
 
-    assert not bw.verify(changed(written, change), small_queue).passed
+    assert not bw.verify(small_queue, changed(written, change)).passed
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_a_changed_term_fails(term: str, written: Path, small_queue: bw.TabularM
     def change(document: dict[str, Any]) -> None:
         document[term] = document[term] * 0.99 - 1e-3
 
-    assert not bw.verify(changed(written, change), small_queue).passed
+    assert not bw.verify(small_queue, changed(written, change)).passed
 
 
 @pytest.mark.parametrize(
@@ -189,18 +191,18 @@ def test_a_changed_term_fails(term: str, written: Path, small_queue: bw.TabularM
     ],
 )
 def test_other_tampering_fails(change: Any, written: Path, small_queue: bw.TabularModel) -> None:
-    assert not bw.verify(changed(written, change), small_queue).passed
+    assert not bw.verify(small_queue, changed(written, change)).passed
 
 
 def test_another_model_fails_and_cannot_be_certified(
     written: Path, small_queue: bw.TabularModel
 ) -> None:
     other = bw.problems.single_queue(capacity=30, discount=0.94)
-    found = bw.verify(written, other)
+    found = bw.verify(other, written)
     assert not found.passed
     assert len(found.checks) == 1
     result = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed())
-    with pytest.raises(bw.ArgumentError, match="another model"):
+    with pytest.raises(bw.errors.ArgumentError, match="another model"):
         bw.certify(other, result)
 
 
@@ -208,9 +210,9 @@ def test_files_that_are_no_certificates_are_refused(tmp_path: Path) -> None:
     for text in ("{}", "[1]", "no json", '{"bellweight_certificate": 1, "bound": 3}'):
         path = tmp_path / "some.json"
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(bw.FileError):
+        with pytest.raises(bw.errors.FileError):
             bw.Certificate.load(path)
-    with pytest.raises(bw.FileError, match="cannot read"):
+    with pytest.raises(bw.errors.FileError, match="cannot read"):
         bw.Certificate.load(tmp_path / "missing.json")
 
 
@@ -222,14 +224,14 @@ def test_every_basis_can_be_verified(small_queue: bw.TabularModel) -> None:
     for basis in (bw.Affine(), bw.Indicator(groups), bw.Indicator(), bw.Custom(waves)):
         for method in (bw.Fixed(), bw.PIA(), bw.DIA()):
             result = solved(small_queue, basis, method)
-            found = bw.verify(bw.certify(small_queue, result), small_queue)
+            found = bw.verify(small_queue, bw.certify(small_queue, result))
             assert found.passed, str(found)
 
 
 def test_an_inadmissible_policy_has_no_certificate(two_states: bw.TabularModel) -> None:
     result = bw.solve(two_states, bw.Affine(), bw.Fixed())
-    with pytest.raises(bw.PolicyError, match="not admissible"):
-        bw.certify(two_states, result, bw.Table(np.array([0, 7])))
+    with pytest.raises(bw.errors.PolicyError, match="not admissible"):
+        bw.certify(two_states, result, bw.TablePolicy(np.array([0, 7])))
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,9 +278,9 @@ def test_the_clinic_is_certified_over_all_reachable_states() -> None:
     assert certificate.violation == pytest.approx(0.0, abs=1e-8)
     assert certificate.value == pytest.approx(2_759.5433, abs=1e-3)
     assert certificate.bound == pytest.approx(certificate.cost - certificate.value)
-    found = bw.verify(certificate, model)
+    found = bw.verify(model, certificate)
     assert found.passed, str(found)
-    assert not bw.verify(replace(certificate, bound=100.0), model).passed
+    assert not bw.verify(model, replace(certificate, bound=100.0)).passed
 
 
 def test_a_linear_model_without_cost_bound_is_unproven() -> None:
@@ -292,7 +294,7 @@ def test_a_linear_model_without_cost_bound_is_unproven() -> None:
 def test_estimated_certificates_cover_the_exact_one() -> None:
     # A model that never leaves its box is both linear and a table.
     desk = bw.LinearBuilder(discount=0.8, name="desk")
-    jobs = desk.state("jobs", upper=8, initial=bw.uniform(0, 8))
+    jobs = desk.state("jobs", upper=8, initial=bw.Law.uniform(0, 8))
     done = desk.action("done", upper=4)
     new = desk.noise("new", bw.Law([0, 1, 2, 3], [0.1, 0.3, 0.4, 0.2]))
     desk.require(jobs - done <= 5)
@@ -303,7 +305,7 @@ def test_estimated_certificates_cover_the_exact_one() -> None:
     table = model.to_tabular()
     result = bw.solve(model, bw.Affine(), bw.Fixed())
     actions = np.array([result.policy.action(state)[0] for state in table.states])
-    exact = table.initial @ bw.exact.policy_value(table, bw.Table(actions.astype(np.int64)))
+    exact = table.initial @ bw.exact.policy_value(table, bw.TablePolicy(actions.astype(np.int64)))
     value = result.coef[0] + result.coef[1] * table.initial @ table.states[:, 0]
     covered = sum(
         bw.certify(model, result, episodes=100, seed=seed).bound >= exact - value - 1e-9  # type: ignore[operator]
@@ -318,10 +320,10 @@ def test_estimated_certificates_cover_the_exact_one() -> None:
 @settings(max_examples=60)
 @given(problem=strategies.problems(), method=st.sampled_from(METHODS))
 def test_the_bounds_behind_pia_hold(
-    problem: tuple[bw.TabularModel, bw.Basis, np.ndarray], method: bw.Method
+    problem: tuple[bw.TabularModel, bw.bases.Basis, np.ndarray], method: bw.weights.Method
 ) -> None:
     model, basis, _ = problem
-    bounds = bw.pia_bounds(model, solved(model, basis, method))
+    bounds = bw.certificates.pia_bounds(model, solved(model, basis, method))
     assert bounds.hold, bounds
     assert model.discount - 1e-12 <= bounds.beta < 1.0
 
@@ -330,8 +332,8 @@ def test_a_lyapunov_function_found_is_at_least_as_good_as_the_constant(
     small_queue: bw.TabularModel,
 ) -> None:
     result = bw.solve(small_queue, bw.Polynomial(3), bw.PIA())
-    found = bw.pia_bounds(small_queue, result)
-    constant = bw.pia_bounds(small_queue, result, lyapunov=[1.0, 0.0, 0.0, 0.0])
+    found = bw.certificates.pia_bounds(small_queue, result)
+    constant = bw.certificates.pia_bounds(small_queue, result, lyapunov=[1.0, 0.0, 0.0, 0.0])
     assert constant.beta == pytest.approx(small_queue.discount)
     assert found.approximation_bound <= constant.approximation_bound * (1.0 + 1e-9)
     assert found.hold
@@ -342,7 +344,7 @@ def test_what_is_no_lyapunov_function_is_refused_with_a_state(
     small_queue: bw.TabularModel,
 ) -> None:
     result = bw.solve(small_queue, bw.Polynomial(1), bw.Fixed())
-    with pytest.raises(bw.ArgumentError, match="is 0 in state 0"):
-        bw.pia_bounds(small_queue, result, lyapunov=[0.0, 1.0])
-    with pytest.raises(bw.ArgumentError, match="does not fall in"):
-        bw.pia_bounds(small_queue, result, lyapunov=[1e-6, 1.0])
+    with pytest.raises(bw.errors.ArgumentError, match="is 0 in state 0"):
+        bw.certificates.pia_bounds(small_queue, result, lyapunov=[0.0, 1.0])
+    with pytest.raises(bw.errors.ArgumentError, match="does not fall in"):
+        bw.certificates.pia_bounds(small_queue, result, lyapunov=[1e-6, 1.0])

@@ -13,7 +13,7 @@ def chain(n: int, *, walk: bool) -> bw.LinearModel:
     """Each variable hands its value to the next; the first one walks off, or is drawn afresh."""
     hand_over = np.eye(n, k=-1)
     hand_over[0, 0] = float(walk)
-    first = bw.Independent([bw.Law([0.0, 3.0], [0.5, 0.5])])
+    first = bw.models.Independent([bw.Law([0.0, 3.0], [0.5, 0.5])])
     into_first = np.zeros((n, 1))
     into_first[0, 0] = 1.0
     return bw.LinearModel(
@@ -23,7 +23,7 @@ def chain(n: int, *, walk: bool) -> bw.LinearModel:
         next_action=np.zeros((n, 1)),
         noise=first,
         noise_matrix=into_first,
-        initial=bw.Independent([bw.Law([0.0], [1.0])] * n),
+        initial=bw.models.Independent([bw.Law([0.0], [1.0])] * n),
         discount=0.9,
         state_upper=2.0,
         action_upper=1.0,

@@ -88,7 +88,7 @@ def test_solve_prints_what_was_found(capsys: pytest.CaptureFixture[str]) -> None
     ],
 )  # fmt: skip
 def test_methods_are_those_of_the_library(
-    words: list[str], method: bw.Method, tmp_path: Path
+    words: list[str], method: bw.weights.Method, tmp_path: Path
 ) -> None:
     document = solved([*QUEUE, "--basis", "poly:2", *words], tmp_path)
     model = bw.problems.single_queue(capacity=60)
@@ -301,7 +301,7 @@ def test_solver_errors_have_their_own_code(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unbounded(*_: Any, **__: Any) -> None:
-        raise bw.SolverError(bw.Status.UNBOUNDED, "along x")
+        raise bw.errors.SolverError(bw.Status.UNBOUNDED, "along x")
 
     monkeypatch.setattr(sys.modules["bellweight.solve"], "solve", unbounded)
     code, line = failure(["solve", *QUEUE], capsys)
@@ -417,7 +417,7 @@ def test_the_demonstration_shows_every_method(
 
 
 def test_commands_of_the_demonstration_run(capsys: pytest.CaptureFixture[str]) -> None:
-    from bellweight.reproduce.demo import NEXT
+    from bellweight.reproduce.queue.demo import NEXT
 
     assert run(NEXT[0].split()[1:]) == exits.DONE
     assert "PIA" in capsys.readouterr().out

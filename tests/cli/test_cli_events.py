@@ -38,7 +38,7 @@ def tandem():
         probability=[[0.2, 0.5, 0.0], [0.2, 0.0, 0.6]],
         move=[[1, 0], [-1, 1], [0, -1]],
         discount=0.8,
-        initial=bw.Geometric(0.7),
+        initial=bw.models.Geometric(0.7),
         compiled=False,
         name="tandem",
     )
@@ -87,7 +87,7 @@ def drawn(document: dict[str, Any], model: bw.EventModel) -> Any:
     ],
 )
 def test_methods_are_those_of_the_library(
-    words: list[str], method: bw.Method, tmp_path: Path, network: bw.EventModel
+    words: list[str], method: bw.weights.Method, tmp_path: Path, network: bw.EventModel
 ) -> None:
     limited = "--max-iterations" in words
     code = exits.NOT_CONVERGED if limited else exits.DONE

@@ -18,7 +18,7 @@ import bellweight as bw
 from bellweight.cli import exits
 from bellweight.cli.main import run
 from bellweight.cli.progress import Progress
-from bellweight.reproduce import table1
+from bellweight.reproduce.queue import table1
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:

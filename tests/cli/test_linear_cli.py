@@ -27,24 +27,24 @@ import bellweight as bw
 
 def shop():
     made = bw.LinearBuilder(discount=0.9, name="shop")
-    stock = made.state("stock", upper=20, initial=bw.certain(10))
+    stock = made.state("stock", upper=20, initial=bw.Law.certain(10))
     order = made.action("order", upper=8)
     made.require(stock + order <= 20, "shelf")
-    made.follow(stock, stock + order - made.noise("sold", bw.poisson(3, 6)))
+    made.follow(stock, stock + order - made.noise("sold", bw.Law.poisson(3, 6)))
     made.cost(2.0 * stock + 5.0 * order)
     return made.build()
 
 
 def even():
     made = bw.LinearBuilder(discount=0.9, name="even")
-    level = made.state("level", upper=3, initial=bw.uniform(0, 3))
+    level = made.state("level", upper=3, initial=bw.Law.uniform(0, 3))
     made.follow(level, made.action("next", upper=3))
     made.cost(1.0)
     return made.build()
 
 
 def cautious():
-    warnings.warn("first line\\nsecond line", bw.BellweightWarning, stacklevel=1)
+    warnings.warn("first line\\nsecond line", bw.errors.BellweightWarning, stacklevel=1)
     return shop()
 
 
@@ -77,7 +77,7 @@ def clinic() -> bw.LinearModel:
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_methods_are_those_of_the_library(
     words: list[str],
-    method: bw.Method,
+    method: bw.weights.Method,
     nonnegative: bool,
     tmp_path: Path,
     clinic: bw.LinearModel,
@@ -294,7 +294,7 @@ def test_other_warnings_are_one_short_line(
     assert capsys.readouterr().err == "warning: first line second line\n"
 
     def told(*_: Any) -> bw.weights.Point:
-        warnings.warn("the start is odd", bw.BellweightWarning, stacklevel=1)
+        warnings.warn("the start is odd", bw.errors.BellweightWarning, stacklevel=1)
         return bw.weights.Point(np.array([1.0, 10.0]))
 
     monkeypatch.setattr(bw.Fixed, "first", told)
@@ -304,7 +304,9 @@ def test_other_warnings_are_one_short_line(
 
 def test_warnings_of_others_stay_what_they_are(factories: str) -> None:
     path = Path(factories)
-    path.write_text(FACTORIES.replace("bw.BellweightWarning", "UserWarning"), encoding="utf-8")
+    path.write_text(
+        FACTORIES.replace("bw.errors.BellweightWarning", "UserWarning"), encoding="utf-8"
+    )
     with pytest.warns(UserWarning, match="first line"):
         assert run(["solve", f"{factories}:cautious", "--method", "fixed"]) == exits.DONE
 

@@ -63,7 +63,7 @@ def mode(path: Path) -> int:
 
 def refused(folder: Path, reason: str) -> None:
     """Check that a folder is not used, that it is said why, and said once."""
-    with pytest.warns(bw.BellweightWarning, match=NOT_KEPT) as heard:
+    with pytest.warns(bw.errors.BellweightWarning, match=NOT_KEPT) as heard:
         instead = code_cache.cache_folder()
     assert reason in str(heard[0].message)
     assert instead != folder
@@ -254,7 +254,7 @@ with warnings.catch_warnings(record=True) as heard:
     import bellweight
 import numba
 print(numba.config.CACHE_DIR)
-print([str(one.message) for one in heard if one.category is bellweight.BellweightWarning])
+print([str(one.message) for one in heard if one.category is bellweight.errors.BellweightWarning])
 """
 
 

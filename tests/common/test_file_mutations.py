@@ -27,12 +27,14 @@ def tabular() -> bw.TabularModel:
 
 
 def result(path: Path) -> None:
-    found = bw.solve(tabular(), bw.Polynomial(2), bw.DIA(target=bw.Table(np.full(7, 1))))
+    found = bw.solve(tabular(), bw.Polynomial(2), bw.DIA(target=bw.TablePolicy(np.full(7, 1))))
     found.save(path)
 
 
 def comparison(path: Path) -> None:
-    bw.compare(tabular(), {"one": bw.Uniform(), "two": bw.Table(np.zeros(7, int))}, 20).save(path)
+    bw.compare(tabular(), {"one": bw.Uniform(), "two": bw.TablePolicy(np.zeros(7, int))}, 20).save(
+        path
+    )
 
 
 def league(path: Path) -> None:
@@ -51,8 +53,8 @@ def shown(found: Any) -> None:
 
 SAVED: dict[str, tuple[Callable[[Path], Any], Callable[..., Any]]] = {
     "result": (result, bw.Result.load),
-    "comparison": (comparison, bw.Comparison.load),
-    "league": (league, bw.RaceResult.load),
+    "comparison": (comparison, bw.evaluation.Comparison.load),
+    "league": (league, bw.plans.RaceResult.load),
     "tabular model": (lambda path: tabular().save(path), bw.TabularModel.load),
     "linear model": (lambda path: desk().save(path), bw.LinearModel.load),
 }

@@ -81,7 +81,7 @@ METHODS = {
     "array": bw.Fixed(np.full(31, 1.0 / 31.0)),
     "random": bw.FromPolicy(),
     "pia": bw.PIA(step_size=0.5),
-    "dia": bw.DIA(target=bw.Table(np.full(31, 2)), temperature=0.3, smoothing_mass=0.7),
+    "dia": bw.DIA(target=bw.TablePolicy(np.full(31, 2)), temperature=0.3, smoothing_mass=0.7),
     "nested": bw.DIA(target=bw.Fixed("uniform"), start=bw.FromPolicy()),
 }
 BASES = {
@@ -99,7 +99,7 @@ def test_results_come_back_exactly_for_every_method(
 ) -> None:
     with warnings.catch_warnings():
         # One of them is worse than its target; that is kept, too.
-        warnings.simplefilter("ignore", bw.BellweightWarning)
+        warnings.simplefilter("ignore", bw.errors.BellweightWarning)
         result = bw.solve(small_queue, bw.Polynomial(3), METHODS[method])
     result.save(tmp_path / "result.npz")
     assert_same(result, bw.Result.load(tmp_path / "result.npz"))
@@ -141,7 +141,9 @@ def test_a_custom_basis_comes_back_as_a_note_and_still_acts(
     for name in ("coef", "moments", "weights", "dual", "objective", "history", "status", "method"):
         assert_same(getattr(result, name), getattr(loaded, name), name)
     assert [loaded.policy.action(x) for x in range(31)] == result.policy.table.tolist()
-    with pytest.raises(bw.BasisError, match=r"bends was not stored: build Custom\(fn\) again"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"bends was not stored: build Custom\(fn\) again"
+    ):
         loaded.basis(small_queue.states)
 
 
@@ -173,13 +175,34 @@ def test_a_loaded_policy_acts_without_its_model(
     assert [policy.action(x) for x in range(31)] == result.policy.table.tolist()
 
 
+def test_a_file_with_a_field_that_is_gone_still_loads(
+    small_queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    """Greedy policies once had a field `trust_dual`."""
+    path = tmp_path / "result.npz"
+    saved = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed(), judge=False)
+    saved.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = str(arrays.pop("bellweight"))
+    older = header.replace('"preference"', '"trust_dual": false, "preference"')
+    assert older != header
+    np.savez(path, bellweight=np.array(older), **arrays)
+    loaded = bw.Result.load(path, model=small_queue)
+    np.testing.assert_array_equal(loaded.policy.table, saved.policy.table)
+    np.savez(path, bellweight=np.array(older.replace("trust_dual", "trust")), **arrays)
+    with pytest.raises(bw.errors.FileError, match="damaged"):
+        bw.Result.load(path, model=small_queue)
+
+
 def test_a_result_knows_its_model(small_queue: bw.TabularModel, tmp_path: Path) -> None:
     bw.solve(small_queue, bw.Polynomial(3), bw.DIA()).save(tmp_path / "result.npz")
     same = bw.problems.single_queue(capacity=30, discount=0.95)
     assert bw.Result.load(tmp_path / "result.npz", model=same).policy.model is same
     other = bw.problems.single_queue(capacity=30, discount=0.96)
     with pytest.raises(
-        bw.FileError, match=r"another model \(single queue, 31 states.*load it with the model"
+        bw.errors.FileError,
+        match=r"another model \(single queue, 31 states.*load it with the model",
     ):
         bw.Result.load(tmp_path / "result.npz", model=other)
 
@@ -216,7 +239,7 @@ def test_a_malicious_pickle_is_refused(
             arrays = dict(archive)
         arrays["bellweight" if where == "header" else "array0"] = evil
         np.savez(path, **arrays, allow_pickle=True)
-    with pytest.raises(bw.FileError, match=r"evil\.npz.*save it again"):
+    with pytest.raises(bw.errors.FileError, match=r"evil\.npz.*save it again"):
         bw.TabularModel.load(path)
     assert not (tmp_path / "sprung").exists()
 
@@ -229,7 +252,7 @@ def test_a_truncated_file_is_refused(
     small_queue.save(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(bw.FileError, match=r"model\.npz is damaged.*save it again"):
+    with pytest.raises(bw.errors.FileError, match=r"model\.npz is damaged.*save it again"):
         bw.TabularModel.load(path)
 
 
@@ -242,7 +265,7 @@ def test_a_damaged_byte_is_noticed(small_queue: bw.TabularModel, tmp_path: Path)
     middle = info.header_offset + 100 + info.compress_size // 2
     content[middle] ^= 0xFF
     path.write_bytes(bytes(content))
-    with pytest.raises(bw.FileError, match="damaged"):
+    with pytest.raises(bw.errors.FileError, match="damaged"):
         bw.TabularModel.load(path)
 
 
@@ -294,7 +317,7 @@ def write_npz(path: Path, header: Any) -> None:
 def test_foreign_files_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     content(path)
-    with pytest.raises(bw.FileError, match=rf"file\.npz.*{message}"):
+    with pytest.raises(bw.errors.FileError, match=rf"file\.npz.*{message}"):
         bw.TabularModel.load(path)
 
 
@@ -308,21 +331,21 @@ def test_a_file_whose_numbers_are_no_model_is_refused(
     wrong = next(k for k, a in arrays.items() if a.dtype.kind == "f" and len(a) == 155)
     arrays[wrong][7] = np.nan
     np.savez(path, **arrays)
-    with pytest.raises(bw.FileError, match=r"model\.npz.*nan"):
+    with pytest.raises(bw.errors.FileError, match=r"model\.npz.*nan"):
         bw.TabularModel.load(path)
 
 
 def test_missing_files_folders_and_directories(
     small_queue: bw.TabularModel, tmp_path: Path
 ) -> None:
-    with pytest.raises(bw.FileError, match=r"none\.npz does not exist: check the path"):
+    with pytest.raises(bw.errors.FileError, match=r"none\.npz does not exist: check the path"):
         bw.TabularModel.load(tmp_path / "none.npz")
-    with pytest.raises(bw.FileError, match=r"cannot read"):
+    with pytest.raises(bw.errors.FileError, match=r"cannot read"):
         bw.TabularModel.load(tmp_path)
-    with pytest.raises(bw.FileError, match=r"cannot write .*No such file.*check the folder"):
+    with pytest.raises(bw.errors.FileError, match=r"cannot write .*No such file.*check the folder"):
         small_queue.save(tmp_path / "nowhere" / "model.npz")
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(bw.FileError, match=r"cannot write"):
+    with pytest.raises(bw.errors.FileError, match=r"cannot write"):
         small_queue.save(tmp_path / "folder.npz")
 
 
@@ -335,7 +358,7 @@ def test_an_unwritable_folder_is_refused(
     # Folder permissions do not stop root, so the system call is made to refuse.
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(
-        bw.FileError, match=r"cannot write .*model\.npz: Permission denied: check the folder"
+        bw.errors.FileError, match=r"cannot write .*model\.npz: Permission denied: check the folder"
     ):
         small_queue.save(tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
@@ -357,7 +380,7 @@ def test_an_interrupted_write_leaves_the_old_file(
         raise problem
 
     monkeypatch.setattr(np, "savez_compressed", half)
-    expected = bw.FileError if isinstance(problem, OSError) else KeyboardInterrupt
+    expected = bw.errors.FileError if isinstance(problem, OSError) else KeyboardInterrupt
     with pytest.raises(expected):
         bw.problems.single_queue(capacity=3).save(path)
     assert path.read_bytes() == before
@@ -374,5 +397,5 @@ def test_saving_replaces_an_older_file(two_states: bw.TabularModel, tmp_path: Pa
 
 def test_loading_checks_the_kind(small_queue: bw.TabularModel, tmp_path: Path) -> None:
     small_queue.save(tmp_path / "model.npz")
-    with pytest.raises(bw.FileError, match=r"holds a TabularModel, expected a Result"):
+    with pytest.raises(bw.errors.FileError, match=r"holds a TabularModel, expected a Result"):
         bw.Result.load(tmp_path / "model.npz")

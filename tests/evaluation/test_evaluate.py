@@ -15,21 +15,23 @@ from bellweight.simulation import episodes as simulated
 
 
 @pytest.fixture
-def randomised(small_queue: bw.TabularModel) -> bw.Policy:
+def randomised(small_queue: bw.TabularModel) -> bw.policies.Policy:
     """A policy that mixes two service rates, differently in every state."""
     table = np.zeros((31, 5))
     share = np.linspace(0.1, 0.9, 31)
     table[:, 1], table[:, 3] = share, 1.0 - share
-    return bw.Table(table)
+    return bw.TablePolicy(table)
 
 
-def exact_cost(model: bw.TabularModel, policy: bw.Policy, horizon: int | None = None) -> float:
+def exact_cost(
+    model: bw.TabularModel, policy: bw.policies.Policy, horizon: int | None = None
+) -> float:
     return float(model.initial @ bw.exact.policy_value(model, policy, horizon))
 
 
 @pytest.mark.parametrize("kind", ["deterministic", "randomised", "uniform"])
 def test_intervals_cover_the_exact_cost_as_often_as_they_claim(
-    kind: str, small_queue: bw.TabularModel, randomised: bw.Policy
+    kind: str, small_queue: bw.TabularModel, randomised: bw.policies.Policy
 ) -> None:
     policies = {
         "deterministic": bw.exact.optimal(small_queue).policy,
@@ -50,7 +52,7 @@ def test_intervals_cover_the_exact_cost_as_often_as_they_claim(
 
 
 def test_many_episodes_approach_the_exact_cost_of_a_randomised_policy(
-    small_queue: bw.TabularModel, randomised: bw.Policy
+    small_queue: bw.TabularModel, randomised: bw.policies.Policy
 ) -> None:
     found = bw.evaluate(small_queue, randomised, episodes=60_000, horizon=120, seed=5)
     truth = exact_cost(small_queue, randomised, horizon=120)
@@ -73,7 +75,7 @@ def test_simulated_cost_agrees_on_random_models(
 
 
 def test_same_answer_for_any_number_of_workers(
-    small_queue: bw.TabularModel, randomised: bw.Policy
+    small_queue: bw.TabularModel, randomised: bw.policies.Policy
 ) -> None:
     episodes = 2 * simulated.BLOCK + 37
     found = [
@@ -85,7 +87,7 @@ def test_same_answer_for_any_number_of_workers(
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_episodes_do_not_depend_on_where_blocks_end(
-    small_queue: bw.TabularModel, randomised: bw.Policy, extra: int
+    small_queue: bw.TabularModel, randomised: bw.policies.Policy, extra: int
 ) -> None:
     rollout = rollout_of(small_queue, randomised)
     last = simulated.BLOCK + extra
@@ -114,7 +116,9 @@ def test_requested_half_width_is_reached(small_queue: bw.TabularModel) -> None:
 
 
 def test_a_horizon_too_short_for_the_half_width_is_refused(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match=r"horizon 10 leaves out up to .* use a horizon of"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"horizon 10 leaves out up to .* use a horizon of"
+    ):
         bw.evaluate(small_queue, bw.Uniform(), half_width=0.8, horizon=10)
 
 
@@ -139,7 +143,7 @@ def test_cost_of_a_certain_chain_has_no_spread() -> None:
 
 
 def test_difference_of_a_policy_with_itself_is_exactly_zero(
-    small_queue: bw.TabularModel, randomised: bw.Policy
+    small_queue: bw.TabularModel, randomised: bw.policies.Policy
 ) -> None:
     found = bw.compare(small_queue, {"one": randomised, "same": randomised}, episodes=500)
     assert (found.differences["same"].mean, found.differences["same"].half_width) == (0.0, 0.0)
@@ -161,7 +165,7 @@ def test_paired_differences_are_sharper_than_unpaired_ones(small_queue: bw.Tabul
 
 
 def test_compare_gives_what_evaluate_gives(
-    small_queue: bw.TabularModel, randomised: bw.Policy
+    small_queue: bw.TabularModel, randomised: bw.policies.Policy
 ) -> None:
     both = bw.compare(
         small_queue, {"mixed": randomised, "any": bw.Uniform()}, episodes=700, seed=3,
@@ -190,16 +194,20 @@ def test_compare_gives_what_evaluate_gives(
 def test_bad_settings_are_refused(
     small_queue: bw.TabularModel, options: dict, message: str
 ) -> None:
-    with pytest.raises(bw.ArgumentError, match=message):
+    with pytest.raises(bw.errors.ArgumentError, match=message):
         bw.evaluate(small_queue, bw.Uniform(), **options)
 
 
 def test_compare_refuses_nothing_and_strangers(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match=r"policies is \{\}, expected at least one name"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"policies is \{\}, expected at least one name"
+    ):
         bw.compare(small_queue, {})
-    with pytest.raises(bw.ArgumentError, match=r'policies is \[Uniform.*pass \{"name": policy\}'):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r'policies is \[Uniform.*pass \{"name": policy\}'
+    ):
         bw.compare(small_queue, [bw.Uniform()])  # type: ignore[arg-type]
-    with pytest.raises(bw.ArgumentError, match=r"baseline is 'x', expected one of \['a'\]"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"baseline is 'x', expected one of \['a'\]"):
         bw.compare(small_queue, {"a": bw.Uniform()}, baseline="x")
-    with pytest.raises(bw.PolicyError, match=r"policy is 3, expected a bellweight policy"):
+    with pytest.raises(bw.errors.PolicyError, match=r"policy is 3, expected a bellweight policy"):
         bw.evaluate(small_queue, 3, episodes=10)

@@ -147,7 +147,7 @@ class EventCase:
             result.support.states, result.support.actions, result.support.values, strict=True
         ):
             x = number[tuple(int(part) for part in state)]
-            own = listing.actions(x).tolist()
+            own = listing.admissible_actions(x).tolist()
             dual[listing.pair_start[x] + own.index(int(action))] += value
         listed = Listed(rows, cost, moments, self.factor, zero)
         check_dual(found, result, listed, dual[pairs], truth)
@@ -171,7 +171,7 @@ class EventCase:
     def _law(self) -> Floats:
         """Return the initial law over the states."""
         first, second = (np.arange(bound + 1.0) for bound in self.data.upper)
-        if not isinstance(self.initial, bw.Geometric):
+        if not isinstance(self.initial, bw.models.Geometric):
             return np.multiply.outer(first == 0.0, second == 0.0).ravel().astype(float)
         each = [self.initial.decay**first, self.initial.decay**second]
         return np.multiply.outer(each[0] / each[0].sum(), each[1] / each[1].sum()).ravel()
@@ -191,7 +191,7 @@ class EventCase:
         quality = Exactly.of(listing).qualities(approximate_values(features, result.coef))
         made_of = np.abs(features) @ np.abs(result.coef)
         for x, state in enumerate(states):
-            own = listing.actions(x).tolist()
+            own = listing.admissible_actions(x).tolist()
             first = int(listing.pair_start[x])
             taken = first + own.index(int(result.policy.action(state)))
             span = slice(first, first + len(own))
@@ -217,7 +217,7 @@ def event_case(number: int, rng: Rng) -> EventCase:
     """Return an event model, sampled wholly or in part."""
     data = grid(rng)
     factor = min(discount(rng), 0.99)
-    initial = pick(rng, (None, None, bw.Geometric(0.5), bw.Geometric(0.9)))
+    initial = pick(rng, (None, None, bw.models.Geometric(0.5), bw.models.Geometric(0.9)))
     states = data.states
     kind = pick(rng, ("fixed",) * 5 + ("policy", "pia", "dia"))
     whole = kind != "fixed" or rng.random() < 0.6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +35,7 @@ _ENDS = {"CONVERGED", "CYCLING", "ITERATION_LIMIT"}
 _COLD = 300  # rows up to which the exact program starts without a guess
 
 
-def features_of(model: bw.TabularModel, basis: bw.Basis) -> Floats:
+def features_of(model: bw.TabularModel, basis: bw.bases.Basis) -> Floats:
     """Return the features (S, K) as the basis computes them."""
     found: Any = basis.on(model.states)(model.states)
     return np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
@@ -44,7 +43,7 @@ def features_of(model: bw.TabularModel, basis: bw.Basis) -> Floats:
 
 def judge(
     model: bw.TabularModel,
-    basis: bw.Basis,
+    basis: bw.bases.Basis,
     method: Any,
     regularisation: float = 0.0,
 ) -> Findings:
@@ -180,7 +179,7 @@ class _Judge:
         model = self.model
         taken = []
         for x in range(model.n_states):
-            own = model.actions(x).tolist()
+            own = model.admissible_actions(x).tolist()
             taken.append(int(model.pair_start[x]) + own.index(self.result.policy.action(x)))
         return taken
 
@@ -253,7 +252,7 @@ class _Judge:
         found.check(
             off <= SUMS * scale + self.zero, "certificate cost", f"off by {off:.3g} of {scale:.3g}"
         )
-        checked = _verify(certificate, model)
+        checked = bw.verify(model, certificate)
         failed = [f"{c.term} {c.claimed}, {c.found}" for c in checked.checks if not c.passed]
         found.check(checked.passed, "verify", f"refuses {failed}")
 
@@ -291,11 +290,6 @@ class _Judge:
         listed = Listed(self.rows, self.exactly.cost, self.moments, self.model.discount, self.zero)
         off = equation_error(listed, np.asarray(result.dual))
         found.check(off <= DUAL, "penalty equations", f"off by {off:.3g} relative")
-
-
-def _verify(certificate: Any, model: Any) -> Any:
-    first = next(iter(inspect.signature(bw.verify).parameters))
-    return bw.verify(model, certificate) if first == "model" else bw.verify(certificate, model)
 
 
 def _even(model: bw.TabularModel) -> Floats:

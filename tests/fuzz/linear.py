@@ -175,9 +175,9 @@ def linear_case(number: int, rng: Rng) -> LinearCase:
     factor = factor if kind == "fixed" else min(factor, 0.95)  # episodes are simulated
     state_cost, action_cost = rng.integers(0, 6, n) * spread * scale, rng.integers(-6, 7, m) * scale
     most_cost = float(state_cost @ upper + most * np.abs(action_cost).sum() + 2.0 * scale)
-    start = [bw.uniform(0, int(k)) for k in upper]
+    start = [bw.Law.uniform(0, int(k)) for k in upper]
     if rng.random() < 0.4:
-        start = [bw.certain(int(rng.integers(k + 1))) for k in upper]
+        start = [bw.Law.certain(int(rng.integers(k + 1))) for k in upper]
     model = bw.LinearModel(
         state_cost=state_cost,
         action_cost=action_cost,
@@ -185,8 +185,8 @@ def linear_case(number: int, rng: Rng) -> LinearCase:
         constant_cost=float(pick(rng, (0.0, 1.0, -2.0))) * scale,
         next_state=next_state,
         next_action=next_action,
-        noise=bw.Independent([bw.uniform(0, int(k)) for k in noise]),
-        initial=bw.Independent(start),
+        noise=bw.models.Independent([bw.Law.uniform(0, int(k)) for k in noise]),
+        initial=bw.models.Independent(start),
         discount=factor,
         state_upper=upper,
         action_upper=most,

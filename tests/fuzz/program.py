@@ -57,9 +57,9 @@ def solved(found: Findings, model: Any, basis: Any, method: Any, **options: Any)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.simplefilter("ignore", bw.BellweightWarning)
+            warnings.simplefilter("ignore", bw.errors.BellweightWarning)
             return bw.solve(model, basis, method, **options)
-    except bw.SolverError as problem:
+    except bw.errors.SolverError as problem:
         found.check(False, f"error {problem.status.name}", str(problem)[:300])
     except bw.BellweightError as problem:
         found.check(False, f"error {type(problem).__name__}", str(problem)[:300])

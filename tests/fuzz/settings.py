@@ -25,7 +25,7 @@ class Listed:
         return self.table[[self.places[tuple(state)] for state in np.asarray(states).tolist()]]
 
 
-def basis(rng: Rng, model: bw.TabularModel) -> tuple[bw.Basis, str]:
+def basis(rng: Rng, model: bw.TabularModel) -> tuple[bw.bases.Basis, str]:
     """Return a basis whose span contains the constant, and what it is."""
     n, d = model.n_states, model.states.shape[1]
     kinds = ["polynomial"] * 4 + ["affine", "indicator", "hinges", "even", "radial", "fourier"]
@@ -69,7 +69,7 @@ def basis(rng: Rng, model: bw.TabularModel) -> tuple[bw.Basis, str]:
     return _custom(rng, model, kind)
 
 
-def _indicator(rng: Rng, n: int) -> tuple[bw.Basis, str]:
+def _indicator(rng: Rng, n: int) -> tuple[bw.bases.Basis, str]:
     if rng.random() < 0.4 and n <= 30:
         return bw.Indicator(), "Indicator()"
     count = int(rng.integers(1, min(n, 12) + 1))
@@ -77,7 +77,7 @@ def _indicator(rng: Rng, n: int) -> tuple[bw.Basis, str]:
     return bw.Indicator(rng.permutation(groups)), f"Indicator({count} groups)"
 
 
-def _custom(rng: Rng, model: bw.TabularModel, kind: str) -> tuple[bw.Basis, str]:
+def _custom(rng: Rng, model: bw.TabularModel, kind: str) -> tuple[bw.bases.Basis, str]:
     """Return random columns: plain, badly scaled, dependent, nearly dependent or repeated."""
     n = model.n_states
     count = int(rng.integers(1, min(n, 6)))
@@ -112,8 +112,8 @@ def method(rng: Rng, model: bw.TabularModel) -> tuple[Any, str]:
     if kind == "given":
         return bw.Fixed(law(rng, model.n_states)), "Fixed(given)"
     if kind == "policy":
-        actions = [int(pick(rng, model.actions(x))) for x in range(model.n_states)]
-        chosen = pick(rng, (bw.Uniform(), bw.Table(np.array(actions))))
+        actions = [int(pick(rng, model.admissible_actions(x))) for x in range(model.n_states)]
+        chosen = pick(rng, (bw.Uniform(), bw.TablePolicy(np.array(actions))))
         return bw.FromPolicy(chosen), f"FromPolicy({type(chosen).__name__})"
     step = float(pick(rng, (1.0, 1.0, 0.5, 0.2)))
     start = pick(rng, ("initial", "uniform"))

@@ -192,7 +192,7 @@ def test_a_bad_model_is_refused(case: str) -> None:
     change, message = BAD_PAIRS[case]
     with pytest.raises(bw.BellweightError, match=message) as caught:
         bw.TabularModel.from_pairs(**{**arguments(), **change})
-    assert isinstance(caught.value, bw.ModelError | bw.ArgumentError)
+    assert isinstance(caught.value, bw.errors.ModelError | bw.errors.ArgumentError)
     assert isinstance(caught.value, ValueError)
 
 
@@ -201,13 +201,15 @@ def test_a_bad_sparse_transition_is_refused_like_a_dense_one(case: str) -> None:
     change, message = BAD_PAIRS[case]
     for form in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array, sparse.lil_matrix):
         wrong = {**arguments(), "transition": form(change["transition"])}
-        with pytest.raises(bw.ModelError, match=message):
+        with pytest.raises(bw.errors.ModelError, match=message):
             bw.TabularModel.from_pairs(**wrong)
 
 
 def test_messages_use_the_users_labels() -> None:
     wrong = {**arguments(), **with_entry("transition", (2, 2), 0.4)}
-    with pytest.raises(bw.ModelError, match=r"row 2 \(state 1 \(busy\), action 0 \(wait\)\)"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"row 2 \(state 1 \(busy\), action 0 \(wait\)\)"
+    ):
         bw.TabularModel.from_pairs(
             **wrong, state_labels=["idle", "busy", "down"], action_labels=["wait", "go"]
         )
@@ -290,7 +292,7 @@ def test_bad_arrays_are_refused(case: str) -> None:
         "initial": [1.0, 0.0],
     }
     assert bw.TabularModel.from_arrays(**right).n_pairs == 4
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         bw.TabularModel.from_arrays(**{**right, **change})
 
 
@@ -312,7 +314,7 @@ BAD_WEIGHTS = {
 def test_bad_weights_are_refused(case: str, role: str, small_queue: bw.TabularModel) -> None:
     weights, message = BAD_WEIGHTS[case]
     method = bw.Fixed(weights) if role == "weights" else bw.DIA(start=weights)
-    with pytest.raises(bw.ArgumentError, match=rf"^{role}.*{message}"):
+    with pytest.raises(bw.errors.ArgumentError, match=rf"^{role}.*{message}"):
         bw.solve(small_queue, bw.Polynomial(1), method)
 
 
@@ -342,67 +344,87 @@ def test_bad_weights_are_refused(case: str, role: str, small_queue: bw.TabularMo
     ],
 )
 def test_bad_settings_are_refused_when_they_are_made(build: Any, message: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=message):
+    with pytest.raises(bw.errors.ArgumentError, match=message):
         build()
 
 
 def test_bad_service_rates_are_refused() -> None:
-    with pytest.raises(bw.ModelError, match=r"services\[1\] is 0.9, expected between 0 and .*0.8"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"services\[1\] is 0.9, expected between 0 and .*0.8"
+    ):
         bw.problems.single_queue(services=[0.1, 0.9])
-    with pytest.raises(bw.ModelError, match=r"services is empty, expected at least one"):
+    with pytest.raises(bw.errors.ModelError, match=r"services is empty, expected at least one"):
         bw.problems.single_queue(services=[])
 
 
 def test_what_is_no_model_basis_or_method_is_refused(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ModelError, match=r"model is str, expected a TabularModel"):
+    with pytest.raises(bw.errors.ModelError, match=r"model is str, expected a TabularModel"):
         bw.solve("queue", bw.Polynomial(1), bw.Fixed())
-    with pytest.raises(bw.ArgumentError, match=r"basis is 3, expected a basis such as Polynomial"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"basis is 3, expected a basis such as Polynomial"
+    ):
         bw.solve(small_queue, 3, bw.Fixed())
-    with pytest.raises(bw.ArgumentError, match=r"method is 'dia', expected a method such as DIA"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"method is 'dia', expected a method such as DIA"
+    ):
         bw.solve(small_queue, bw.Polynomial(1), "dia")
-    with pytest.raises(bw.PolicyError, match=r"policy is 'any', expected a bellweight policy"):
+    with pytest.raises(
+        bw.errors.PolicyError, match=r"policy is 'any', expected a bellweight policy"
+    ):
         bw.solve(small_queue, bw.Polynomial(1), bw.FromPolicy("any"))
-    with pytest.raises(bw.ArgumentError, match=r"seed is -1, expected a whole number of at least"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"seed is -1, expected a whole number of at least"
+    ):
         bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(), seed=-1)
-    with pytest.raises(bw.ArgumentError, match=r"moments has shape \(3,\), expected \(2\)"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"moments has shape \(3,\), expected \(2\)"):
         bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(moments=[1.0, 2.0, 3.0]))
 
 
 def test_an_event_model_needs_sampled_rows_and_a_table_does_not_take_them(
     small_queue: bw.TabularModel,
 ) -> None:
-    with pytest.raises(bw.ArgumentError, match=r"rows is SampledRows.*, expected AllRows"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"rows is SampledRows.*, expected AllRows"):
         bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(), rows=bw.SampledRows([[0]]))
 
 
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (bw.Table([0, 7]), r"action 7 is not admissible in state 1 \(dear\): expected one of"),
-        (bw.Table([0]), r"expected one for each of the 2 states"),
-        (bw.Table([[0.5, 0.5]]), r"policy table has shape \(1, 2\), expected \(2, 2\)"),
-        (bw.Table([[0.5, 0.5], [0.5, 0.4]]), r"in state 1 \(dear\) sum to 0.9, expected 1"),
-        (bw.Table([[1.5, -0.5], [1.0, 0.0]]), r"-0.5 to state 0 \(cheap\), action 1 \(move\)"),
-        (bw.Table([[1.0, np.nan], [1.0, 0.0]]), r"policy table\[0, 1\] is nan"),
+        (
+            bw.TablePolicy([0, 7]),
+            r"action 7 is not admissible in state 1 \(dear\): expected one of",
+        ),
+        (bw.TablePolicy([0]), r"expected one for each of the 2 states"),
+        (bw.TablePolicy([[0.5, 0.5]]), r"policy table has shape \(1, 2\), expected \(2, 2\)"),
+        (bw.TablePolicy([[0.5, 0.5], [0.5, 0.4]]), r"in state 1 \(dear\) sum to 0.9, expected 1"),
+        (
+            bw.TablePolicy([[1.5, -0.5], [1.0, 0.0]]),
+            r"-0.5 to state 0 \(cheap\), action 1 \(move\)",
+        ),
+        (bw.TablePolicy([[1.0, np.nan], [1.0, 0.0]]), r"policy table\[0, 1\] is nan"),
     ],
 )
 def test_bad_policies_are_refused(
-    policy: bw.Policy, message: str, two_states: bw.TabularModel
+    policy: bw.policies.Policy, message: str, two_states: bw.TabularModel
 ) -> None:
-    with pytest.raises(bw.PolicyError, match=message):
+    with pytest.raises(bw.errors.PolicyError, match=message):
         bw.exact.policy_value(two_states, policy)
 
 
 def test_probability_on_an_inadmissible_action_is_refused() -> None:
     model = bw.TabularModel.from_pairs(**arguments())
     table = np.full((3, 2), 0.5)
-    with pytest.raises(bw.PolicyError, match=r"inadmissible action in state 2: set it to zero"):
-        bw.exact.policy_value(model, bw.Table(table))
+    with pytest.raises(
+        bw.errors.PolicyError, match=r"inadmissible action in state 2: set it to zero"
+    ):
+        bw.exact.policy_value(model, bw.TablePolicy(table))
 
 
 def test_a_dual_of_another_model_is_refused(
     small_queue: bw.TabularModel, two_states: bw.TabularModel
 ) -> None:
     support = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed()).support
-    with pytest.raises(bw.PolicyError, match=r"pairs that the model lacks: use its own model"):
-        bw.DualPolicy(support).probabilities(two_states)
+    with pytest.raises(
+        bw.errors.PolicyError, match=r"pairs that the model lacks: use its own model"
+    ):
+        bw.policies.DualPolicy(support).probabilities(two_states)

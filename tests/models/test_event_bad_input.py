@@ -112,17 +112,17 @@ NAMES = [
 @pytest.mark.parametrize(("fault", "message"), FAULTS, ids=NAMES)
 def test_faults_that_only_a_simulation_meets(fault: dict[str, Any], message: str) -> None:
     model = build(**fault)  # nothing is wrong where episodes begin
-    with pytest.raises(bw.ModelError, match=r"^in state \[3\].*" + message):
+    with pytest.raises(bw.errors.ModelError, match=r"^in state \[3\].*" + message):
         bw.evaluate(model, bw.Uniform(), 200, horizon=40, seed=1)
 
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS, ids=NAMES)
 def test_faults_that_a_greedy_policy_meets(fault: dict[str, Any], message: str) -> None:
-    with pytest.raises(bw.ModelError, match=r"^in state \[3\].*" + message):
+    with pytest.raises(bw.errors.ModelError, match=r"^in state \[3\].*" + message):
         bw.evaluate(build(**fault), greedy(), 200, horizon=40, seed=1)
     policy = greedy().on(build(**fault))
     if "more than 1" not in message:  # a matter of the event that comes after the action
-        with pytest.raises(bw.ModelError, match=r"^in state \[3\].*" + message):
+        with pytest.raises(bw.errors.ModelError, match=r"^in state \[3\].*" + message):
             policy.action([3])
     assert policy.action([2]) in (0, 1)
 
@@ -130,19 +130,19 @@ def test_faults_that_a_greedy_policy_meets(fault: dict[str, Any], message: str) 
 @pytest.mark.parametrize(("fault", "message"), FAULTS, ids=NAMES)
 def test_faults_in_sampled_rows(fault: dict[str, Any], message: str) -> None:
     rows = bw.SampledRows(STATES)
-    with pytest.raises(bw.ModelError, match=r"^in state \[3\].*" + message):
+    with pytest.raises(bw.errors.ModelError, match=r"^in state \[3\].*" + message):
         bw.solve(build(**fault), bw.Affine(), bw.Fixed(), rows=rows)
 
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS, ids=NAMES)
 def test_faults_where_episodes_begin_are_found_at_once(fault: dict[str, Any], message: str) -> None:
-    with pytest.raises(bw.ModelError, match=r"^in state \[3\].*" + message):
+    with pytest.raises(bw.errors.ModelError, match=r"^in state \[3\].*" + message):
         build(**fault, initial=(3,))
 
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS, ids=NAMES)
 def test_faults_in_the_enumerated_model(fault: dict[str, Any], message: str) -> None:
-    with pytest.raises(bw.ModelError, match=r"^in state \[3\].*" + message):
+    with pytest.raises(bw.errors.ModelError, match=r"^in state \[3\].*" + message):
         build(**fault, upper=8).to_tabular()
 
 
@@ -151,7 +151,9 @@ def test_a_fault_of_a_move_that_all_actions_share() -> None:
     for probability in (table, chance):
         model = build(move=through_the_floor_for_all, probability=probability)
         for policy in (bw.Uniform(), greedy()):
-            with pytest.raises(bw.ModelError, match=r"in state \[3\], action \d .*negative state"):
+            with pytest.raises(
+                bw.errors.ModelError, match=r"in state \[3\], action \d .*negative state"
+            ):
                 bw.evaluate(model, policy, 200, horizon=40, seed=1)
 
 
@@ -174,11 +176,11 @@ def test_an_inadmissible_action_of_a_rule(action: int, name: str) -> None:
     model = build(admissible=open_but_not_there)
     policy = bw.Rule(rule_of(action))
     message = rf"in state \[2\], {name}.*not admissible: change the policy"
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         bw.evaluate(model, policy, 100, horizon=40, seed=1)
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         policy.on(model).action([2])
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         bw.sample_states(model, 5, policy)
     assert policy.on(model).action([1]) == 0
 
@@ -188,7 +190,7 @@ def test_a_rule_with_too_few_parameters() -> None:
         return int(parameters[state[0]])
 
     assert bw.Rule(rule, [1, 0]).on(build()).action([0]) == 1
-    with pytest.raises(bw.ModelError, match=r"in state \[2\].*IndexError"):
+    with pytest.raises(bw.errors.ModelError, match=r"in state \[2\].*IndexError"):
         bw.Rule(rule, [1, 0]).on(build()).action([2])
 
 
@@ -198,12 +200,12 @@ def test_faults_in_compiled_loops() -> None:
 
     model = em.line()
     message = r"in state \[\d, 0\], action 2 \(second\): the policy's action is not admissible"
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         bw.evaluate(model, bw.Rule(rule, np.full(100, 2)), 50, horizon=40, seed=1)
-    with pytest.raises(bw.ModelError, match=r"in state \[\d, 0\], action 7 \(there are 3"):
+    with pytest.raises(bw.errors.ModelError, match=r"in state \[\d, 0\], action 7 \(there are 3"):
         bw.evaluate(model, bw.Rule(rule, [0, 7, 7, 7]), 50, horizon=40, seed=1)
     # Beyond the parameters there is an error, not whatever lies in memory there.
-    with pytest.raises(bw.ModelError, match=r"in state \[\d, \d\].*IndexError") as caught:
+    with pytest.raises(bw.errors.ModelError, match=r"in state \[\d, \d\].*IndexError") as caught:
         bw.evaluate(model, bw.Rule(rule, np.zeros(6)), 50, horizon=400, seed=1)
     assert sum(int(text) for text in re.findall(r"\d", str(caught.value))[:2]) >= 6
 
@@ -243,60 +245,68 @@ def initial_beyond(state: Any, u: Any) -> None:
     ],
 )
 def test_data_that_do_not_fit(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         build(**options)
 
 
 def test_dimension_is_a_count() -> None:
-    with pytest.raises(bw.ArgumentError, match="dimension is 0"):
+    with pytest.raises(bw.errors.ArgumentError, match="dimension is 0"):
         build(dimension=0)
 
 
 def test_what_cannot_be_enumerated() -> None:
-    with pytest.raises(bw.ModelError, match="coordinate 0 has no upper bound: set upper="):
+    with pytest.raises(bw.errors.ModelError, match="coordinate 0 has no upper bound: set upper="):
         build().to_tabular()
-    with pytest.raises(bw.ModelError, match=r"10,000,001 states, expected at most 5,000,000"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"10,000,001 states, expected at most 5,000,000"
+    ):
         build(upper=10_000_000).to_tabular()
 
 
 def test_episodes_and_horizon() -> None:
     for episodes in (0, 1, -3, 2.5):
-        with pytest.raises(bw.ArgumentError, match=f"episodes is {episodes}"):
+        with pytest.raises(bw.errors.ArgumentError, match=f"episodes is {episodes}"):
             bw.evaluate(build(), bw.Uniform(), episodes)  # type: ignore[arg-type]
-        with pytest.raises(bw.ArgumentError, match=f"episodes is {episodes}"):
+        with pytest.raises(bw.errors.ArgumentError, match=f"episodes is {episodes}"):
             bw.Simulation(episodes=episodes)  # type: ignore[arg-type]
-    with pytest.raises(bw.ArgumentError, match="horizon is 0"):
+    with pytest.raises(bw.errors.ArgumentError, match="horizon is 0"):
         bw.evaluate(build(), bw.Uniform(), 10, horizon=0)
-    with pytest.raises(bw.ArgumentError, match="horizon is 0"):
+    with pytest.raises(bw.errors.ArgumentError, match="horizon is 0"):
         bw.Simulation(horizon=0)
     rows = bw.SampledRows(STATES)
-    with pytest.raises(bw.ArgumentError, match=r"horizon 1 leaves out 90 % .*use at least 66"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"horizon 1 leaves out 90 % .*use at least 66"
+    ):
         bw.solve(build(), bw.Affine(), bw.DIA(), rows=rows, simulation=bw.Simulation(horizon=1))
 
 
-@pytest.mark.parametrize("rows", [None, bw.AllRows()], ids=["none", "all"])
+@pytest.mark.parametrize("rows", [None, bw.program.AllRows()], ids=["none", "all"])
 def test_an_event_model_needs_sampled_rows(rows: Any) -> None:
-    with pytest.raises(bw.ArgumentError, match=r"SampledRows\(sample_states\(model, 5000\)\)"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"SampledRows\(sample_states\(model, 5000\)\)"
+    ):
         bw.solve(build(), bw.Affine(), bw.Fixed(), rows=rows)
 
 
 def test_a_tabular_model_needs_all_rows() -> None:
     tabular = build(upper=5).to_tabular()
-    with pytest.raises(bw.ArgumentError, match=r"expected AllRows.* for a tabular model"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"expected AllRows.* for a tabular model"):
         bw.solve(tabular, bw.Affine(), bw.Fixed(), rows=bw.SampledRows(STATES))
 
 
 @pytest.mark.parametrize("basis", [bw.Custom(lambda x: np.ones((len(x), 1))), bw.Indicator()])
-def test_a_basis_that_cannot_be_compiled(basis: bw.Basis) -> None:
+def test_a_basis_that_cannot_be_compiled(basis: bw.bases.Basis) -> None:
     name = type(basis).__name__
-    with pytest.raises(bw.BasisError, match=rf"{name} basis cannot run .*to_tabular\(\)"):
+    with pytest.raises(bw.errors.BasisError, match=rf"{name} basis cannot run .*to_tabular\(\)"):
         bw.solve(build(), basis, bw.Fixed(), rows=bw.SampledRows(STATES))
 
 
 def test_policies_that_are_none() -> None:
-    with pytest.raises(bw.PolicyError, match=r"Table is a policy for tabular models.*Rule"):
-        bw.evaluate(build(), bw.Table([0, 1]), 10)
-    with pytest.raises(bw.PolicyError, match="expected a bellweight policy: use Table or Rule"):
+    with pytest.raises(bw.errors.PolicyError, match=r"Table is a policy for tabular models.*Rule"):
+        bw.evaluate(build(), bw.TablePolicy([0, 1]), 10)
+    with pytest.raises(
+        bw.errors.PolicyError, match="expected a bellweight policy: use TablePolicy or Rule"
+    ):
         bw.evaluate(build(), rule_of(0), 10)  # type: ignore[arg-type]
 
 
@@ -308,15 +318,15 @@ def test_states_that_a_policy_cannot_act_in(state: Any) -> None:
 
 def test_the_number_of_sampled_states() -> None:
     for n in (0, -1, 2.5):
-        with pytest.raises(bw.ArgumentError, match=f"n is {n}"):
+        with pytest.raises(bw.errors.ArgumentError, match=f"n is {n}"):
             bw.sample_states(build(), n)  # type: ignore[arg-type]
 
 
 def test_laws_that_are_too_long_to_write_out() -> None:
     found = r"Geometric\(decay=0.99999\) spreads over 9.2e\+06 values.*lower the decay, or"
-    with pytest.raises(bw.ModelError, match=found):
-        build(initial=bw.Geometric(0.99999)).initial_moments([(), (0,)])
+    with pytest.raises(bw.errors.ModelError, match=found):
+        build(initial=bw.models.Geometric(0.99999)).initial_moments([(), (0,)])
     # A bound keeps it short, and a short law needs no entry for each value up to the bound.
     for decay, upper, mean in ((0.99999, 2, 1.0), (0.5, 10**12, 1.0)):
-        moments = build(initial=bw.Geometric(decay), upper=upper).initial_moments([(), (0,)])
+        moments = build(initial=bw.models.Geometric(decay), upper=upper).initial_moments([(), (0,)])
         assert moments == pytest.approx([1.0, mean], rel=1e-4)

@@ -141,7 +141,8 @@ def test_changed_constants_make_another_module() -> None:
     keys = {build(**change).source.key for change in (
         {}, {"upper": 4}, {"initial": (1,)}, {"probability": [[0.25, 0.5]]},
         {"probability": [[0.25, 0.75]]}, {"move": [[-1], [1]]}, {"move": [[-1], [2]]},
-        {"actions": 2}, {"initial": bw.Geometric(0.5)}, {"initial": bw.Geometric(0.6)},
+        {"actions": 2}, {"initial": bw.models.Geometric(0.5)},
+        {"initial": bw.models.Geometric(0.6)},
     )}  # fmt: skip
     # A function of the event alone is the same table as the one given in figures.
     assert len(keys) == 9
@@ -162,7 +163,7 @@ def test_compiled_functions_with_helpers_and_an_index_that_runs_out() -> None:
     found, _, _ = model.expand(np.arange(4)[:, None], np.zeros(4, dtype=np.int64))
     assert found.tolist() == [0.0, 1.0, 4.0, 9.0]
     # Beyond the table there is an error, not whatever lies in memory there.
-    with pytest.raises(bw.ModelError, match=r"in state \[4\].*IndexError.*out of bounds"):
+    with pytest.raises(bw.errors.ModelError, match=r"in state \[4\].*IndexError.*out of bounds"):
         model.expand(np.arange(6)[:, None], np.zeros(6, dtype=np.int64))
 
 
@@ -173,7 +174,7 @@ def cannot_compile(state: Any) -> float:
 
 def test_a_function_that_cannot_be_compiled_is_named_with_file_and_line() -> None:
     line = cannot_compile.__code__.co_firstlineno
-    with pytest.raises(bw.ModelError, match="cannot be compiled") as caught:
+    with pytest.raises(bw.errors.ModelError, match="cannot be compiled") as caught:
         build(cost=cannot_compile, compiled=True)
     text = str(caught.value)
     assert "cost function 'cannot_compile'" in text
@@ -187,7 +188,9 @@ def test_a_rule_that_cannot_be_compiled_is_named_too() -> None:
     def rule(state: Any) -> int:
         return int(sum(0 for _ in state))
 
-    with pytest.raises(bw.ModelError, match=r"rule function 'rule' cannot be compiled \(test_eve"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"rule function 'rule' cannot be compiled \(test_eve"
+    ):
         bw.evaluate(em.network(), bw.Rule(rule), 10)
 
 
@@ -198,7 +201,9 @@ def test_a_function_without_an_answer_in_every_case(role: str) -> None:
             return 0.25
         return None
 
-    with pytest.raises(bw.ModelError, match=rf"{role} function 'forgetful' .*returns .*a number"):
+    with pytest.raises(
+        bw.errors.ModelError, match=rf"{role} function 'forgetful' .*returns .*a number"
+    ):
         build(**{role: forgetful}, compiled=True)
 
 
@@ -250,7 +255,7 @@ def with_stranger(state: Any, colour: Any) -> float:
 )  # fmt: skip
 def test_functions_that_are_refused(cost: Any, message: str) -> None:
     for compiled in (False, True):
-        with pytest.raises(bw.ModelError, match=message):
+        with pytest.raises(bw.errors.ModelError, match=message):
             build(cost=cost, compiled=compiled)
 
 
@@ -353,7 +358,7 @@ def cost(state):
 def make():
     return bw.EventModel(
         dimension=1, actions=2, events=2, cost=cost, probability=[[0.3, 0.2], [0.3, 0.4]],
-        move=[[1], [-1]], discount=0.8, initial=bw.Geometric(0.5),
+        move=[[1], [-1]], discount=0.8, initial=bw.models.Geometric(0.5),
     )
 """,
         encoding="utf-8",
@@ -411,7 +416,7 @@ def test_functions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = {"probability": [[0.25, 0.5]], "move": [[-1], [1]], "initial": bw.Geometric(0.5)}
+    data = {"probability": [[0.25, 0.5]], "move": [[-1], [1]], "initial": bw.models.Geometric(0.5)}
     before = [build(), build(**data)]
 
     def sampler(self: Any, upper: Any) -> Any:
@@ -422,7 +427,7 @@ def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPa
 
     loops = event_kernels.joined()
     monkeypatch.setattr(event_kernels, "joined", lambda: loops + "# another version")
-    monkeypatch.setattr(bw.Geometric, "sampler", sampler)
+    monkeypatch.setattr(bw.models.Geometric, "sampler", sampler)
     for model, after in zip(before, [build(), build(**data)], strict=True):
         assert model.source.text != after.source.text
         assert model.digest == after.digest

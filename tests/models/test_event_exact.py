@@ -15,7 +15,7 @@ from bellweight.backends import simulated_occupancy
 from bellweight.common.streams import stream_keys
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.models.initial import PointMass, product_moments
-from bellweight.simulation.episodes import EventRollout, Task, run_blocks
+from bellweight.simulation import EventRollout, Task, run_blocks
 
 QUADRATIC = bw.Polynomial(2)
 
@@ -36,14 +36,14 @@ def greedy() -> bw.Greedy:
 
 
 @cache
-def policies() -> dict[str, bw.Policy]:
+def policies() -> dict[str, bw.policies.Policy]:
     dual = greedy().dual
     assert dual is not None
     return {
         "uniform": bw.Uniform(),
         "greedy": greedy(),
-        "softmax": bw.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1),
-        "lent softmax": bw.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1, extend=3.5),
+        "softmax": bw.policies.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1),
+        "lent softmax": bw.policies.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1, extend=3.5),
     }
 
 
@@ -105,7 +105,7 @@ def test_missing_tail_is_made_up_for_and_reported() -> None:
 
 def test_share_of_visits_with_dual_mass() -> None:
     policy = policies()["softmax"]
-    assert isinstance(policy, bw.DualSoftmax)
+    assert isinstance(policy, bw.policies.DualSoftmax)
     weights = exact_occupancy(tabular(), policy).weights
     assert weights is not None
     exact = weights[np.unique(policy.dual.indices(tabular()))].sum()
@@ -159,7 +159,7 @@ def test_exact_initial_moments_of_a_bounded_geometric() -> None:
 
 @pytest.mark.parametrize("decay", [0.01, 0.5, 0.9, 0.99])
 def test_exact_initial_moments_of_an_unbounded_geometric(decay: float) -> None:
-    laws = bw.Geometric(decay).marginals(np.array([-1, 3]))
+    laws = bw.models.Geometric(decay).marginals(np.array([-1, 3]))
     found = product_moments(laws, [(), (0,), (0, 0), (0, 0, 0), (1,), (0, 0, 1)])
     first = decay / (1.0 - decay)
     second = decay * (1.0 + decay) / (1.0 - decay) ** 2
@@ -186,7 +186,7 @@ def test_initial_moments_by_sampling_where_the_initial_is_a_function() -> None:
 
     model, written_out = em.random_grid(7, initial=initial, initial_draws=3)
     assert model.initial_moments([(0,)]) is None
-    with pytest.raises(bw.ModelError, match="initial=probabilities"):
+    with pytest.raises(bw.errors.ModelError, match="initial=probabilities"):
         model.to_tabular()
     mass = np.zeros(len(written_out.states))
     for x, state in enumerate(written_out.states.tolist()):
@@ -206,7 +206,7 @@ def test_geometric_states_stay_within_bounds_at_the_edge_of_the_unit_interval(
     decay: float,
 ) -> None:
     upper = np.array([0, 1, 2, 5, 17, 100, 348, 349, 1_000])
-    sampler = bw.Geometric(decay).sampler(upper)
+    sampler = bw.models.Geometric(decay).sampler(upper)
     for u in (0.0, 0.5, np.nextafter(1.0, 0.0)):
         state = np.full(len(upper), -1)
         sampler(state, np.full(len(upper), u))
@@ -220,7 +220,7 @@ def test_sampled_occupancy_states_follow_the_occupancy() -> None:
     weights = exact_occupancy(tabular(), policy).weights
     assert weights is not None
     n = 60_000
-    rollout = EventRollout.of(em.network(), policy.program(em.network()))
+    rollout = EventRollout.of(em.network(), policy.compiled(em.network()))
     drawn = np.concatenate(run_blocks(Task(rollout.state_block, 0, stream_keys(11)), 0, n, 2))
     seen = np.bincount(np.ravel_multi_index(tuple(drawn.T), (5,) * 4), minlength=625)
     common = n * weights >= 10.0
@@ -246,7 +246,7 @@ def test_sampled_occupancy_states_take_the_right_number_of_steps() -> None:
         discount=0.6, compiled=False,
     )  # fmt: skip
     n = 3_000
-    rollout = EventRollout.of(model, bw.Uniform().program(model))
+    rollout = EventRollout.of(model, bw.Uniform().compiled(model))
     steps = rollout.state_block(0, n, 0, stream_keys(5)).ravel()
     seen = np.bincount(np.minimum(steps, 8), minlength=9)
     expected = n * np.append(0.4 * 0.6 ** np.arange(8), 0.6**8)
@@ -278,6 +278,6 @@ def test_more_distinct_states_than_there_are() -> None:
     model, _ = em.random_grid(7, initial=(1, 1))
     assert len(bw.sample_states(model, 1)) == 1
     with pytest.raises(
-        bw.ArgumentError, match=r"only 1 distinct states.*expected 2: ask for fewer"
+        bw.errors.ArgumentError, match=r"only 1 distinct states.*expected 2: ask for fewer"
     ):
         bw.sample_states(model, 2)

@@ -121,7 +121,7 @@ def test_initial_functions_and_data_count() -> None:
     same = {build(initial=starting(3)).digest for _ in range(2)}
     assert len(same) == 1
     changes: list[dict[str, Any]] = [
-        {"initial": starting(4)}, {"initial": bw.Geometric(0.5)}, {"initial": (2,)},
+        {"initial": starting(4)}, {"initial": bw.models.Geometric(0.5)}, {"initial": (2,)},
         {"upper": 8}, {"discount": 0.8}, {"probability": [[0.3, 0.2], [0.3, 0.3]]},
         {"move": [[1], [-1]]}, {"initial_draws": 2},
     ]  # fmt: skip
@@ -179,13 +179,15 @@ IN_PLACE = r"returns .*, expected nothing: it must change `state` in place, as i
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("move", [returning, returning_number])
 def test_a_move_that_returns_a_state_is_refused(move: Any, compiled: bool) -> None:
-    with pytest.raises(bw.ModelError, match=rf"move function '{move.__name__}' .*{IN_PLACE}"):
+    with pytest.raises(
+        bw.errors.ModelError, match=rf"move function '{move.__name__}' .*{IN_PLACE}"
+    ):
         build(move=move, compiled=compiled)
 
 
 def test_a_move_that_returns_a_state_here_and_there_is_found_by_check_model() -> None:
     model = build(move=sometimes)
-    with pytest.raises(bw.ModelError, match=rf"move function 'sometimes' .*{IN_PLACE}"):
+    with pytest.raises(bw.errors.ModelError, match=rf"move function 'sometimes' .*{IN_PLACE}"):
         bw.testing.check_model(model)
 
 
@@ -194,7 +196,7 @@ def test_an_initial_function_that_returns_a_state_is_refused(compiled: bool) -> 
     def initial(state: Any, u: Any) -> float:
         return u[0]
 
-    with pytest.raises(bw.ModelError, match=rf"initial function 'initial' .*{IN_PLACE}"):
+    with pytest.raises(bw.errors.ModelError, match=rf"initial function 'initial' .*{IN_PLACE}"):
         build(initial=initial, compiled=compiled)
 
 
@@ -204,7 +206,9 @@ def test_a_move_may_hand_on_to_another_function() -> None:
 
 @pytest.mark.parametrize("move", [forgetful, [[0], [0]]], ids=["function", "jumps"])
 def test_a_model_in_which_nothing_ever_moves_is_not_in_order(move: Any) -> None:
-    with pytest.raises(bw.ModelError, match=r"no event changes the state in any .*\[0\] is the fi"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"no event changes the state in any .*\[0\] is the fi"
+    ):
         bw.testing.check_model(build(move=move))
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 import bellweight as bw
 from bellweight.evaluation.evaluate import rollout_of
 from bellweight.models import events
-from bellweight.simulation.episodes import episode_costs
+from bellweight.simulation import episode_costs
 
 SEEDS = range(20)
 DRAWS = 1_000
@@ -94,7 +94,7 @@ def test_data_and_functions_give_the_same_rows_and_slacks(degree: int) -> None:
     assert np.array_equal(data.slacks(coef, block)[0], functions.slacks(coef, block)[0])
 
 
-def network_policies() -> dict[str, bw.Policy]:
+def network_policies() -> dict[str, bw.policies.Policy]:
     rng = np.random.default_rng(3)
     support = em.random_support(rng, em.network_truth(), 200)
     quadratic = bw.Greedy(bw.Polynomial(2), rng.integers(0, 5, size=15).astype(float), support)
@@ -103,10 +103,9 @@ def network_policies() -> dict[str, bw.Policy]:
         "linear": bw.Greedy(bw.Affine(), np.array([0.0, 3.0, 1.0, 2.0, 1.0])),
         "quadratic": quadratic,
         "cubic": bw.Greedy(bw.Polynomial(3), rng.normal(size=35)),
-        "softmax of uniform": bw.DualSoftmax(support, bw.Uniform(), 0.5, 0.3),
-        "softmax of greedy": bw.DualSoftmax(support, quadratic, 0.5, 0.3),
-        "softmax lent": bw.DualSoftmax(support, quadratic, 0.5, 0.3, extend=2.5),
-        "greedy that trusts its dual": replace(quadratic, trust_dual=True),
+        "softmax of uniform": bw.policies.DualSoftmax(support, bw.Uniform(), 0.5, 0.3),
+        "softmax of greedy": bw.policies.DualSoftmax(support, quadratic, 0.5, 0.3),
+        "softmax lent": bw.policies.DualSoftmax(support, quadratic, 0.5, 0.3, extend=2.5),
     }
 
 
@@ -210,7 +209,7 @@ def test_qualities_that_differ_by_rounding_are_ties(degree: int, form: str) -> N
     )  # fmt: skip
     basis, rng = bw.Polynomial(degree), np.random.default_rng(degree)
     states = np.arange(40)[:, None]
-    middle = bw.Support(states, np.ones(40, dtype=np.int64), np.ones(40))
+    middle = bw.policies.Support(states, np.ones(40, dtype=np.int64), np.ones(40))
     for _ in range(5):
         coef = rng.normal(size=degree + 1)
         undecided, decided = (bw.Greedy(basis, coef, dual).on(model) for dual in (None, middle))
@@ -222,20 +221,22 @@ def test_masses_that_differ_by_rounding_go_to_the_lowest_action() -> None:
     model, _ = em.random_jumps(1)
     states = np.array([[0] * model.dimension] * 2)
     flat = bw.Polynomial(0)
-    support = bw.Support(states, np.array([1, 2]), np.array([0.3, 0.1 + 0.2]))
+    support = bw.policies.Support(states, np.array([1, 2]), np.array([0.3, 0.1 + 0.2]))
     assert support.values[0] != support.values[1]
     policy = bw.Greedy(flat, np.zeros(1), support)
     assert policy.on(model).action(states[0]) == 1
     assert policy.on(model.to_tabular()).action(0) == 1
 
 
-def act_on_a_grid_of_draws(policy: bw.Policy, model: bw.EventModel, state: Any) -> em.FloatArray:
+def act_on_a_grid_of_draws(
+    policy: bw.policies.Policy, model: bw.EventModel, state: Any
+) -> em.FloatArray:
     """The share of each action over evenly spaced uniform numbers: its probability, exactly."""
-    program, n = policy.program(model), DRAWS
-    loops = program.source.load()
+    form, n = policy.compiled(model), DRAWS
+    loops = form.source.load()
     counts = np.zeros(model.n_actions)
     for k in range(n):
-        code, action = loops.act(state, (k + 0.5) / n, model.discount, program.arguments())
+        code, action = loops.act(state, (k + 0.5) / n, model.discount, form.arguments())
         assert code == 0
         counts[action] += 1.0 / n
     return counts
@@ -247,7 +248,9 @@ def test_softmax_of_the_dual_has_the_probabilities_of_the_enumerated_model(targe
     rng = np.random.default_rng(8)
     support = em.random_support(rng, written_out, 6)
     greedy = bw.Greedy(bw.Polynomial(2), rng.normal(size=6), support)
-    policy = bw.DualSoftmax(support, bw.Uniform() if target == "uniform" else greedy, 0.4, 0.5)
+    policy = bw.policies.DualSoftmax(
+        support, bw.Uniform() if target == "uniform" else greedy, 0.4, 0.5
+    )
     tabular = model.to_tabular()
     exact = np.zeros(written_out.admissible.shape)
     exact[tabular.pair_state, tabular.pair_action] = policy.probabilities(tabular)
@@ -264,12 +267,12 @@ def test_acting_with_a_generator_draws_from_the_same_probabilities() -> None:
     support = em.random_support(np.random.default_rng(8), written_out, 6)
     tabular = model.to_tabular()
     rng = np.random.default_rng(5)
-    for policy in (bw.Uniform(), bw.DualSoftmax(support, bw.Uniform(), 0.4, 0.5)):
+    for policy in (bw.Uniform(), bw.policies.DualSoftmax(support, bw.Uniform(), 0.4, 0.5)):
         chances = policy.probabilities(tabular)
         for x in np.unique(support.indices(tabular))[:2]:
             pairs = slice(tabular.pair_start[x], tabular.pair_start[x + 1])
             drawn = [policy.on(model).action(written_out.states[x], rng) for _ in range(500)]
-            seen = [drawn.count(int(action)) for action in tabular.actions(int(x))]
+            seen = [drawn.count(int(action)) for action in tabular.admissible_actions(int(x))]
             assert sum(seen) == 500
             assert stats.chisquare(seen, 500 * chances[pairs]).pvalue > 1e-6
 
@@ -277,8 +280,12 @@ def test_acting_with_a_generator_draws_from_the_same_probabilities() -> None:
 def test_acting_at_random_needs_a_generator() -> None:
     model, written_out = em.random_grid(GRID)
     support = em.random_support(np.random.default_rng(8), written_out, 6)
-    policy = bw.DualSoftmax(support, bw.Greedy(bw.Affine(), np.ones(3)), 0.4, 0.5).on(model)
-    with pytest.raises(bw.PolicyError, match=r"chooses at random in state \[.*numpy Generator"):
+    policy = bw.policies.DualSoftmax(support, bw.Greedy(bw.Affine(), np.ones(3)), 0.4, 0.5).on(
+        model
+    )
+    with pytest.raises(
+        bw.errors.PolicyError, match=r"chooses at random in state \[.*numpy Generator"
+    ):
         policy.action(support.states[0])
     outside = next(
         state for state in written_out.states if not (support.states == state).all(axis=1).any()
@@ -300,8 +307,8 @@ def test_a_policy_found_on_the_event_model_acts_on_the_enumerated_one() -> None:
     tabular = model.to_tabular()
     mass = em.mass_of(support, written_out)
     assert np.array_equal(support.over_pairs(tabular), mass[written_out.admissible])
-    stray = bw.Support(np.array([[9, 9]]), np.array([0]), np.ones(1))
-    with pytest.raises(bw.PolicyError, match="pairs that the model lacks"):
+    stray = bw.policies.Support(np.array([[9, 9]]), np.array([0]), np.ones(1))
+    with pytest.raises(bw.errors.PolicyError, match="pairs that the model lacks"):
         stray.over_pairs(tabular)
 
 

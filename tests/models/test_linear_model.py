@@ -18,14 +18,14 @@ from bellweight.models.enumerate import all_pairs, all_states
 
 
 def test_poisson_is_conditioned_on_its_limit() -> None:
-    law = bw.poisson(5.0, 15)
+    law = bw.Law.poisson(5.0, 15)
     mass = scipy_poisson.pmf(np.arange(16), 5.0)
     np.testing.assert_allclose(law.chances, mass / mass.sum(), rtol=1e-13)
     assert law.mean == pytest.approx(4.99921372, abs=1e-8)
 
 
 def test_poisson_with_a_large_mean_does_not_overflow() -> None:
-    law = bw.poisson(2_000.0, 6_000)
+    law = bw.Law.poisson(2_000.0, 6_000)
     assert law.mean == pytest.approx(2_000.0, rel=1e-12)
 
 
@@ -33,7 +33,7 @@ def test_poisson_with_a_large_mean_does_not_overflow() -> None:
 def test_draws_follow_the_law_and_do_not_depend_on_the_block(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     laws = [bw.Law(np.sort(rng.normal(size=k)), rng.dirichlet(np.ones(k))) for k in range(1, n + 1)]
-    vector = bw.Independent(laws)
+    vector = bw.models.Independent(laws)
     key = np.uint64(seed)
     drawn = vector.sample(0, 4_000, key)
     np.testing.assert_array_equal(drawn[1_000:1_010], vector.sample(1_000, 1_010, key))
@@ -49,9 +49,9 @@ def test_draws_follow_the_law_and_do_not_depend_on_the_block(seed: int, n: int) 
 
 def test_the_builder_makes_the_matrices_of_the_mathematics() -> None:
     store = bw.LinearBuilder(discount=0.9, name="store")
-    stock = store.states("stock", ["a", "b"], upper={"a": 9, "b": 7}, initial=bw.certain(1))
+    stock = store.states("stock", ["a", "b"], upper={"a": 9, "b": 7}, initial=bw.Law.certain(1))
     order = store.actions("order", ["a", "b"], [1, 2], upper=3)
-    demand = store.noise("demand", bw.poisson(1.0, 4))
+    demand = store.noise("demand", bw.Law.poisson(1.0, 4))
     store.require(sum(order.values()) <= 4 + stock["a"], "truck")
     store.require(stock["b"] - order["b", 2] >= 0)
     store.follow(stock["a"], stock["a"] + order["a", 1] + 2 * order["a", 2] - demand)
@@ -68,18 +68,18 @@ def test_the_builder_makes_the_matrices_of_the_mathematics() -> None:
     np.testing.assert_array_equal(model.state_rows.toarray(), [[-1.0, 0.0], [0.0, 1.0]])
     np.testing.assert_array_equal(model.row_upper, [4.0, np.inf])
     np.testing.assert_array_equal(model.row_lower, [-np.inf, 0.0])
-    np.testing.assert_allclose(model.drift, [-bw.poisson(1.0, 4).mean, 3.0])
+    np.testing.assert_allclose(model.drift, [-bw.Law.poisson(1.0, 4).mean, 3.0])
     following = model.expected_next([[5.0, 2.0]], [[1.0, 1.0, 0.0, 0.0]])
-    np.testing.assert_allclose(following, [[8.0 - bw.poisson(1.0, 4).mean, 3.0]])
+    np.testing.assert_allclose(following, [[8.0 - bw.Law.poisson(1.0, 4).mean, 3.0]])
     np.testing.assert_array_equal(model.preference, [0.0, 1.0, 0.0, 0.0])
     assert model.row_names == ("truck", "constraint 2")
 
 
 def misbuilt(kind: str) -> None:
     store = bw.LinearBuilder(discount=0.9)
-    stock = store.state("stock", upper=9, initial=bw.certain(1))
+    stock = store.state("stock", upper=9, initial=bw.Law.certain(1))
     order = store.action("order", upper=3)
-    demand = store.noise("demand", bw.poisson(1.0, 4))
+    demand = store.noise("demand", bw.Law.poisson(1.0, 4))
     {
         "no follow": store.build,
         "two follows": lambda: (store.follow(stock, stock), store.follow(stock, order)),
@@ -90,7 +90,7 @@ def misbuilt(kind: str) -> None:
         "random constraint": lambda: store.require(order <= demand),
         "no comparison": lambda: store.require(stock + order),  # type: ignore[arg-type]
         "comparison of numbers": lambda: store.require(True),
-        "same name": lambda: store.state("stock", upper=1, initial=bw.certain(0)),
+        "same name": lambda: store.state("stock", upper=1, initial=bw.Law.certain(0)),
         "not a law": lambda: store.noise("other", 3.0),  # type: ignore[arg-type]
         "empty index": lambda: store.actions("many", []),
         "missing index": lambda: store.actions("many", ["a"], upper={"b": 1}),
@@ -123,7 +123,7 @@ def misbuilt(kind: str) -> None:
     ],
 )
 def test_builder_mistakes_are_explained(kind: str, text: str) -> None:
-    with pytest.raises(bw.ModelError, match=text):
+    with pytest.raises(bw.errors.ModelError, match=text):
         misbuilt(kind)
 
 
@@ -139,14 +139,14 @@ def test_builder_mistakes_are_explained(kind: str, text: str) -> None:
         ({"state_lower": 7}, "lower <= upper"),
         ({"state_upper": 6.5}, "state_upper contains 6.5, expected whole"),
         ({"next_state": [[0.5]]}, "next_state contains 0.5, expected whole"),
-        ({"noise": bw.Independent([bw.Law([0.5], [1.0])])}, "noise contains 0.5"),
+        ({"noise": bw.models.Independent([bw.Law([0.5], [1.0])])}, "noise contains 0.5"),
         ({"next_action": [[1.0, 2.0]]}, "next_action has shape"),
         ({"drift": [0.0]}, r"drift\[0\] is 0, but the noise has mean -1"),
         ({"row_upper": -1.0}, "no action meets the constraint space"),
         ({"row_upper": 5.0}, "where stock = 6"),
         ({"row_lower": 4.0, "action_upper": 3}, "where zero in every variable"),
         ({"row_lower": 9.0}, "row_lower above row_upper"),
-        ({"initial": bw.Independent([bw.certain(7)])}, "outside its box"),
+        ({"initial": bw.models.Independent([bw.Law.certain(7)])}, "outside its box"),
         ({"initial": "stock"}, "expected Independent laws or Sampled"),
         ({"noise": 3}, "expected Independent laws or Sampled"),
         ({"state_names": ("a", "b")}, "expected 1"),
@@ -156,7 +156,7 @@ def test_builder_mistakes_are_explained(kind: str, text: str) -> None:
     ],
 )
 def test_wrong_data_are_refused(changes: dict[str, object], text: str) -> None:
-    with pytest.raises(bw.ModelError, match=text):
+    with pytest.raises(bw.errors.ModelError, match=text):
         shop(**changes)
 
 
@@ -175,41 +175,43 @@ def steady(states: np.ndarray, actions: np.ndarray, rng: np.random.Generator) ->
 
 
 def test_a_sampler_that_contradicts_its_mean_is_refused() -> None:
-    with pytest.raises(bw.ModelError, match=r"noise declares mean -0.5 .* have mean -"):
-        shop(noise=bw.Sampled(noisy, mean=[-0.5]))
-    start = bw.Sampled(lambda n, rng: np.full((n, 1), 5.0), mean=[3.0])
-    with pytest.raises(bw.ModelError, match=r"initial declares mean 3 .* draws have mean 5"):
+    with pytest.raises(bw.errors.ModelError, match=r"noise declares mean -0.5 .* have mean -"):
+        shop(noise=bw.models.Sampled(noisy, mean=[-0.5]))
+    start = bw.models.Sampled(lambda n, rng: np.full((n, 1), 5.0), mean=[3.0])
+    with pytest.raises(bw.errors.ModelError, match=r"initial declares mean 3 .* draws have mean 5"):
         shop(initial=start)
-    shop(noise=bw.Sampled(steady, mean=[-1.0]))
+    shop(noise=bw.models.Sampled(steady, mean=[-1.0]))
 
 
 def test_a_sampler_of_another_shape_is_refused() -> None:
-    with pytest.raises(bw.ModelError, match="what the sampler returned has shape"):
-        shop(noise=bw.Sampled(lambda s, a, rng: np.zeros(len(s)), mean=[0.0]))
+    with pytest.raises(bw.errors.ModelError, match="what the sampler returned has shape"):
+        shop(noise=bw.models.Sampled(lambda s, a, rng: np.zeros(len(s)), mean=[0.0]))
 
 
 # Simulation
 
 
 def test_a_noise_function_and_the_same_law_give_the_same_cost() -> None:
-    law = bw.Independent([bw.Law([-2, -1, 0], [1 / 3] * 3)])
+    law = bw.models.Independent([bw.Law([-2, -1, 0], [1 / 3] * 3)])
     rule = bw.Rule(lambda states: (states[:, :1] < 3).astype(float))
     by_law = bw.evaluate(shop(noise=law), rule, episodes=20_000)
-    by_function = bw.evaluate(shop(noise=bw.Sampled(steady, [-1.0])), rule, episodes=20_000)
+    by_function = bw.evaluate(shop(noise=bw.models.Sampled(steady, [-1.0])), rule, episodes=20_000)
     assert abs(by_law.mean - by_function.mean) <= 3.0 * by_law.half_width
-    again = bw.evaluate(shop(noise=bw.Sampled(steady, [-1.0])), rule, episodes=20_000, jobs=1)
+    again = bw.evaluate(
+        shop(noise=bw.models.Sampled(steady, [-1.0])), rule, episodes=20_000, jobs=1
+    )
     assert again == by_function
 
 
 def test_rules_are_checked_where_they_act() -> None:
-    with pytest.raises(bw.PolicyError, match=r"order is 4, expected 0 to 3"):
+    with pytest.raises(bw.errors.PolicyError, match=r"order is 4, expected 0 to 3"):
         bw.evaluate(shop(), bw.Rule(lambda states: np.full((len(states), 1), 4.0)), episodes=10)
-    with pytest.raises(bw.PolicyError, match="whole number"):
+    with pytest.raises(bw.errors.PolicyError, match="whole number"):
         bw.evaluate(shop(), bw.Rule(lambda states: np.full((len(states), 1), 0.5)), episodes=10)
-    with pytest.raises(bw.PolicyError, match="returned shape"):
+    with pytest.raises(bw.errors.PolicyError, match="returned shape"):
         bw.evaluate(shop(), bw.Rule(lambda states: np.zeros(len(states))), episodes=10)
-    with pytest.raises(bw.PolicyError, match="not a policy for linear models"):
-        bw.evaluate(shop(), bw.Table(np.zeros(3, dtype=int)), episodes=10)
+    with pytest.raises(bw.errors.PolicyError, match="not a policy for linear models"):
+        bw.evaluate(shop(), bw.TablePolicy(np.zeros(3, dtype=int)), episodes=10)
 
 
 def test_uniform_actions_are_admissible_and_reach_every_value() -> None:
@@ -228,7 +230,7 @@ def test_uniform_actions_are_admissible_and_reach_every_value() -> None:
 
 def test_enumeration_agrees_with_the_model() -> None:
     model = shop()
-    with pytest.raises(bw.ModelError, match="leaves the box"):
+    with pytest.raises(bw.errors.ModelError, match="leaves the box"):
         model.to_tabular()
     table = model.to_tabular(clip=True)
     assert table.n_states == 7
@@ -244,9 +246,9 @@ def test_enumeration_agrees_with_the_model() -> None:
 
 
 def test_enumeration_refuses_what_is_too_large_or_endless() -> None:
-    with pytest.raises(bw.ModelError, match="states, expected at most"):
+    with pytest.raises(bw.errors.ModelError, match="states, expected at most"):
         bw.problems.scheduling("small").to_tabular(clip=True)
-    with pytest.raises(bw.ModelError, match="order has no bound"):
+    with pytest.raises(bw.errors.ModelError, match="order has no bound"):
         shop(action_upper=np.inf, row_upper=np.inf).to_tabular(clip=True)
 
 
@@ -256,11 +258,11 @@ def test_a_model_survives_its_file(tmp_path: Path) -> None:
         again = bw.LinearModel.load(tmp_path / "model.npz")
         assert again.digest == model.digest
         assert again.kernels == model.kernels
-    with pytest.raises(bw.ModelError, match="noise is a function"):
-        shop(noise=bw.Sampled(steady, [-1.0])).save(tmp_path / "other.npz")
+    with pytest.raises(bw.errors.ModelError, match="noise is a function"):
+        shop(noise=bw.models.Sampled(steady, [-1.0])).save(tmp_path / "other.npz")
 
 
 def test_the_digest_tells_models_apart() -> None:
     assert shop().digest == shop(name="another name").digest
     assert shop().digest != shop(row_upper=9.0).digest
-    assert shop().digest != shop(initial=bw.Independent([bw.uniform(2, 5)])).digest
+    assert shop().digest != shop(initial=bw.models.Independent([bw.Law.uniform(2, 5)])).digest

@@ -35,7 +35,7 @@ def test_pair_offsets_list_the_pairs_of_each_state(model: bw.TabularModel) -> No
     for x in range(model.n_states):
         pairs = np.flatnonzero(model.pair_state == x)
         assert pairs.tolist() == list(range(model.pair_start[x], model.pair_start[x + 1]))
-        assert model.actions(x).tolist() == model.pair_action[pairs].tolist()
+        assert model.admissible_actions(x).tolist() == model.pair_action[pairs].tolist()
 
 
 def test_transitions_stay_sparse() -> None:
@@ -99,9 +99,9 @@ def test_monomials_are_graded_lexicographic_with_the_constant_first() -> None:
     points = np.array([[2.0, 3.0, 5.0]])
     assert bw.Polynomial(2)(points)[0].tolist() == [1, 2, 3, 5, 4, 6, 10, 9, 15, 25]
     names = ("1", "x1", "x2", "x3", "x1^2", "x1 x2", "x1 x3", "x2^2", "x2 x3", "x3^2")
-    assert bw.Polynomial(2).names(3) == names
-    assert bw.Polynomial(3).names(1) == ("1", "x", "x^2", "x^3")
-    assert bw.Affine().names(2) == ("1", "x1", "x2")
+    assert bw.Polynomial(2).function_names(3) == names
+    assert bw.Polynomial(3).function_names(1) == ("1", "x", "x^2", "x^3")
+    assert bw.Affine().function_names(2) == ("1", "x1", "x2")
     assert np.array_equal(bw.Affine()(points), bw.Polynomial(1)(points))
 
 
@@ -125,10 +125,12 @@ def test_indicators_are_sparse_and_know_their_states() -> None:
     assert basis(model.states[[3, 1]]).toarray().tolist() == np.eye(5)[[3, 1]].tolist()
     groups = bw.Indicator([0, 1, 1, 0, 2]).on(model.states)
     assert groups(model.states).toarray().tolist() == np.eye(3)[[0, 1, 1, 0, 2]].tolist()
-    assert groups.names(1) == ("group 0", "group 1", "group 2")
-    with pytest.raises(bw.BasisError, match=r"state \[9.0\] is not one of the model's states"):
+    assert groups.function_names(1) == ("group 0", "group 1", "group 2")
+    with pytest.raises(
+        bw.errors.BasisError, match=r"state \[9.0\] is not one of the model's states"
+    ):
         basis(np.array([[9.0]]))
-    with pytest.raises(bw.BasisError, match=r"must know the states of its model: call on"):
+    with pytest.raises(bw.errors.BasisError, match=r"must know the states of its model: call on"):
         bw.Indicator()(model.states)
 
 
@@ -141,7 +143,7 @@ def test_indicators_are_sparse_and_know_their_states() -> None:
     ],
 )
 def test_bad_groups_are_refused(groups: list, message: str) -> None:
-    with pytest.raises(bw.BasisError, match=message):
+    with pytest.raises(bw.errors.BasisError, match=message):
         bw.solve(bw.problems.single_queue(capacity=4), bw.Indicator(groups), bw.Fixed())
 
 
@@ -149,9 +151,11 @@ def test_states_that_look_the_same_must_share_a_group() -> None:
     model = bw.TabularModel.from_arrays(
         [[1.0], [2.0], [3.0]], [np.eye(3)], 0.5, [1.0, 0.0, 0.0], state_vectors=[0.0, 0.0, 1.0]
     )
-    with pytest.raises(bw.BasisError, match=r"3 states have only 2 distinct vectors"):
+    with pytest.raises(bw.errors.BasisError, match=r"3 states have only 2 distinct vectors"):
         bw.solve(model, bw.Indicator(), bw.Fixed())
-    with pytest.raises(bw.BasisError, match=r"states 0 and 1 have the same vector .*one group"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"states 0 and 1 have the same vector .*one group"
+    ):
         bw.solve(model, bw.Indicator([0, 1, 1]), bw.Fixed())
     assert bw.solve(model, bw.Indicator([0, 0, 1]), bw.Fixed()).coef[0] == pytest.approx(2.0)
 
@@ -166,7 +170,7 @@ def test_the_constant_need_not_be_a_column(small_queue: bw.TabularModel) -> None
 def test_a_basis_without_a_constant_is_refused(small_queue: bw.TabularModel) -> None:
     message = r"constant function is not in the span of the basis.*add a column of ones"
     for fn in (lambda s: s, lambda s: np.hstack([s, s**2]), sparse.csr_array):
-        with pytest.raises(bw.BasisError, match=message):
+        with pytest.raises(bw.errors.BasisError, match=message):
             bw.solve(small_queue, bw.Custom(fn), bw.Fixed())
 
 
@@ -177,7 +181,9 @@ def test_dependent_columns_are_dropped_from_the_right_and_reported(
         return np.hstack([np.ones_like(states), states, 1.0 + states, states**2, 5.0 * states**2])
 
     names = ["one", "x", "x plus one", "x squared", "five x squared"]
-    with pytest.warns(bw.BellweightWarning, match=r"2 of 5 basis functions depend on earlier"):
+    with pytest.warns(
+        bw.errors.BellweightWarning, match=r"2 of 5 basis functions depend on earlier"
+    ):
         result = bw.solve(small_queue, bw.Custom(doubled, names), bw.Fixed())
     plain = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed())
     assert result.coef[[2, 4]].tolist() == [0.0, 0.0]
@@ -191,11 +197,14 @@ def test_bounds_on_dropped_columns_must_allow_zero(small_queue: bw.TabularModel)
         return np.hstack([np.ones_like(states), states, 2.0 * states])
 
     # Dropping "2 x" while x is bounded would change the optimum, so it is refused.
-    with pytest.raises(bw.BasisError, match=r"function 2 .* depends on function 1 .* has bounds"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"function 2 .* depends on function 1 .* has bounds"
+    ):
         bw.solve(small_queue, bw.Custom(twice, upper=4.0), bw.Fixed())
     basis = bw.Custom(twice, ["one", "x", "double"], lower=[-np.inf, -np.inf, 1.0])
     with pytest.raises(
-        bw.BasisError, match=r"function 2 \(double\) depends .*\[1, inf\]: drop the function or"
+        bw.errors.BasisError,
+        match=r"function 2 \(double\) depends .*\[1, inf\]: drop the function or",
     ):
         bw.solve(small_queue, basis, bw.Fixed())
 
@@ -221,7 +230,7 @@ def test_a_sparse_basis_of_the_users_equals_its_dense_form(small_queue: bw.Tabul
     ],
 )
 def test_bad_bounds_are_refused(options: dict, message: str, small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.BasisError, match=message):
+    with pytest.raises(bw.errors.BasisError, match=message):
         bw.solve(small_queue, bw.Polynomial(2, **options), bw.Fixed())
 
 
@@ -237,13 +246,15 @@ def test_bad_bounds_are_refused(options: dict, message: str, small_queue: bw.Tab
     ],
 )
 def test_bad_custom_bases_are_refused(fn: Any, message: str, small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.BasisError, match=message):
+    with pytest.raises(bw.errors.BasisError, match=message):
         bw.solve(small_queue, bw.Custom(fn), bw.Fixed())
 
 
 def test_names_of_a_custom_basis_must_fit(small_queue: bw.TabularModel) -> None:
     basis = bw.Custom(np.ones_like, ["one", "two"])
-    with pytest.raises(bw.BasisError, match=r"2 names for 1 functions: give one name for each"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"2 names for 1 functions: give one name for each"
+    ):
         bw.solve(small_queue, basis, bw.Fixed())
 
 
@@ -271,10 +282,10 @@ def test_streaming_in_small_blocks_changes_nothing(
     weights = data.draw(strategies.weights_for(model))
     plain = bw.solve(model, basis, bw.Fixed(weights), judge=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bellweight.program.rows._BLOCK_PAIRS", 3)
-        patch.setattr("bellweight.program.rows._BLOCK_STATES", 2)
-        patch.setattr("bellweight.program.rows._CACHED_ENTRIES", 0)
-        patch.setattr("bellweight.program.rows._WHOLE_PAIRS", 0)
+        patch.setattr("bellweight.program.listed_rows._BLOCK_PAIRS", 3)
+        patch.setattr("bellweight.program.listed_rows._BLOCK_STATES", 2)
+        patch.setattr("bellweight.program.listed_rows._CACHED_ENTRIES", 0)
+        patch.setattr("bellweight.program.listed_rows._WHOLE_PAIRS", 0)
         streamed = bw.solve(model, basis, bw.Fixed(weights), judge=False)
     scale = reference.cost_scale(model)
     assert streamed.status is plain.status is bw.Status.CONVERGED

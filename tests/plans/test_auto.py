@@ -40,7 +40,9 @@ class Made:
         return np.asarray(self.mean + 10.0 * shared + self.spread * own)
 
 
-def run_of(rollouts: dict[str, Made], budget: int, seed: int, confidence: float = 0.95) -> bw.Race:
+def run_of(
+    rollouts: dict[str, Made], budget: int, seed: int, confidence: float = 0.95
+) -> bw.evaluation.Race:
     return Track(rollouts, 1, seed, 1).run(budget, confidence, None, lambda _: None)
 
 
@@ -48,7 +50,7 @@ def rows_of(n: int = 80) -> bw.SampledRows:
     return bw.SampledRows(bw.sample_states(em.network(), n, seed=5))
 
 
-def rules() -> dict[str, bw.Policy]:
+def rules() -> dict[str, bw.policies.Policy]:
     network = em.NETWORK
     return {"last buffer": network.last_buffer_first(), "longest": network.longest_queue()}
 
@@ -92,7 +94,8 @@ def test_policies_that_act_alike_count_once() -> None:
 def test_a_race_is_the_same_for_any_number_of_workers() -> None:
     policies = {**rules(), "uniform": bw.Uniform()}
     one, two = (
-        bw.race(em.network(), policies, 9_000, horizon=40, seed=2, jobs=jobs) for jobs in (1, 2)
+        bw.evaluation.race(em.network(), policies, 9_000, horizon=40, seed=2, jobs=jobs)
+        for jobs in (1, 2)
     )
     assert one == two
 
@@ -100,7 +103,7 @@ def test_a_race_is_the_same_for_any_number_of_workers() -> None:
 def test_enumerated_models_are_ranked_by_exact_cost(small_queue: bw.TabularModel) -> None:
     best = bw.exact.optimal(small_queue)
     policies = {"uniform": bw.Uniform(), "optimal": best.policy, "again": best.policy}
-    found = bw.race(small_queue, policies, 1)
+    found = bw.evaluation.race(small_queue, policies, 1)
     assert found.winner == "optimal"
     assert found.standings[0].alike == ("again",)
     assert found.standings[0].mean == pytest.approx(small_queue.initial @ best.values)
@@ -108,13 +111,13 @@ def test_enumerated_models_are_ranked_by_exact_cost(small_queue: bw.TabularModel
 
 
 def test_a_race_needs_episodes_for_a_first_look() -> None:
-    with pytest.raises(bw.ArgumentError, match=f"at least {2 * FIRST_LOOK:,}"):
-        bw.race(em.network(), rules(), 2 * FIRST_LOOK - 1)
+    with pytest.raises(bw.errors.ArgumentError, match=f"at least {2 * FIRST_LOOK:,}"):
+        bw.evaluation.race(em.network(), rules(), 2 * FIRST_LOOK - 1)
     for wrong in ({}, [bw.Uniform()]):
-        with pytest.raises(bw.ArgumentError, match="expected at least one name"):
-            bw.race(em.network(), wrong, 10_000)  # type: ignore[arg-type]
-    with pytest.raises(bw.ModelError, match="expected a TabularModel"):
-        bw.race("model", rules(), 10_000)  # type: ignore[arg-type]
+        with pytest.raises(bw.errors.ArgumentError, match="expected at least one name"):
+            bw.evaluation.race(em.network(), wrong, 10_000)  # type: ignore[arg-type]
+    with pytest.raises(bw.errors.ModelError, match="expected a TabularModel"):
+        bw.evaluation.race("model", rules(), 10_000)  # type: ignore[arg-type]
 
 
 def test_on_an_enumerated_model_nobody_alone_is_better(queue: bw.TabularModel) -> None:
@@ -232,16 +235,18 @@ def test_linear_models_race_too() -> None:
 
 
 def test_plans_may_be_candidates_and_failures_are_told(small_queue: bw.TabularModel) -> None:
-    class Failing(bw.Method):
+    class Failing(bw.weights.Method):
         def first(self, setup: Any) -> Any:
-            raise bw.ArgumentError("no weights here: bring some")
+            raise bw.errors.ArgumentError("no weights here: bring some")
 
     candidates = {"bad": Failing(), "resampled": bw.Resampled(), "Fixed": bw.Fixed()}
     league = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(candidates))
     assert league.winner == "Fixed"
     assert set(league.failed) == {"bad", "resampled"}
     assert "no weights here" in str(league)
-    with pytest.raises(bw.ArgumentError, match="no candidate led to a policy: bad: no weights"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match="no candidate led to a policy: bad: no weights"
+    ):
         bw.solve(small_queue, bw.Polynomial(1), bw.Auto({"bad": Failing()}))
 
 
@@ -249,7 +254,7 @@ def test_a_league_can_be_saved_and_its_policy_acts(tmp_path: Path) -> None:
     plan = bw.Auto({"Fixed": bw.Fixed()}, budget=30_000, rounds=1)
     league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
     league.save(tmp_path / "league.npz")
-    again = bw.RaceResult.load(tmp_path / "league.npz", em.network())
+    again = bw.plans.RaceResult.load(tmp_path / "league.npz", em.network())
     assert str(again) == str(league)
     assert again.races == league.races
     acting = again.policy if isinstance(again.policy, bw.Greedy) else None
@@ -269,9 +274,9 @@ def test_a_league_of_another_model_is_refused(small_queue: bw.TabularModel, tmp_
     for name, plan in plans.items():
         path = tmp_path / f"{name}.npz"
         bw.solve(small_queue, bw.Polynomial(1), plan).save(path)
-        assert bw.RaceResult.load(path, small_queue).policy.model is small_queue
-        with pytest.raises(bw.FileError, match=f"{name}.npz belongs to another model"):
-            bw.RaceResult.load(path, other)
+        assert bw.plans.RaceResult.load(path, small_queue).policy.model is small_queue
+        with pytest.raises(bw.errors.FileError, match=f"{name}.npz belongs to another model"):
+            bw.plans.RaceResult.load(path, other)
 
 
 def test_time_may_run_out() -> None:
@@ -337,7 +342,7 @@ def test_a_regularisation_given_to_solve_is_the_one_that_is_tried(
     league = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=0.25)
     names = {s.name for s in league.standings} | {a for s in league.standings for a in s.alike}
     assert {name.split("delta ")[1] for name in names if "delta" in name} == {"0.25"}
-    with pytest.raises(bw.ArgumentError, match="regularisation"):
+    with pytest.raises(bw.errors.ArgumentError, match="regularisation"):
         bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=-50.0)
 
 
@@ -364,7 +369,7 @@ def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ({"candidates": "DIA"}, "expected a list"),
         ({"candidates": {"x": 3}}, "candidate 'x' is 3"),
         ({"candidates": [bw.Auto()]}, "an Auto itself"),
-        ({"candidates": [bw.Candidate(bw.Auto())]}, "an Auto itself"),
+        ({"candidates": [bw.plans.Candidate(bw.Auto())]}, "an Auto itself"),
         ({"regularisations": 0.1}, "regularisations"),
         ({"watch": 5}, "watch"),
         ({"budget": 0}, "budget"),
@@ -375,23 +380,25 @@ def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=words):
+    with pytest.raises(bw.errors.ArgumentError, match=words):
         bw.Auto(**settings)
 
 
 def test_a_negative_regularisation_of_a_candidate_is_refused() -> None:
-    with pytest.raises(bw.ArgumentError, match="regularisation"):
-        bw.Candidate(bw.DIA(), -1.0)
+    with pytest.raises(bw.errors.ArgumentError, match="regularisation"):
+        bw.plans.Candidate(bw.DIA(), -1.0)
 
 
 def test_a_budget_too_small_for_the_candidates_is_refused_before_any_work() -> None:
     plan = bw.Auto({"Fixed": bw.Fixed()}, budget=1_000, rounds=0)
-    with pytest.raises(bw.ArgumentError, match="too few for one candidate: expected at least 1,2"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match="too few for one candidate: expected at least 1,2"
+    ):
         bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
 
 
 def test_plans_cannot_be_resumed(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match="Auto is a plan"):
+    with pytest.raises(bw.errors.ArgumentError, match="Auto is a plan"):
         bw.solve(small_queue, QUADRATIC, bw.Auto(), resume="x.npz")
 
 
@@ -422,14 +429,14 @@ def test_rounds_tell_how_the_cost_settles(tmp_path: Path) -> None:
     assert found.evaluation.mean != means[found.best]
     assert "Best: round" in str(found)
     found.save(tmp_path / "rounds.npz")
-    assert str(bw.Resampling.load(tmp_path / "rounds.npz")) == str(found)
+    assert str(bw.plans.ResampledResult.load(tmp_path / "rounds.npz")) == str(found)
 
 
 def test_only_sampled_constraint_states_can_be_redrawn(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match="re-drawn for event models"):
+    with pytest.raises(bw.errors.ArgumentError, match="re-drawn for event models"):
         bw.solve(small_queue, QUADRATIC, bw.Resampled())
     for settings in ({"rounds": 0}, {"episodes": 1}, {"method": "DIA"}):
-        with pytest.raises(bw.ArgumentError, match=next(iter(settings))):
+        with pytest.raises(bw.errors.ArgumentError, match=next(iter(settings))):
             bw.Resampled(**settings)  # type: ignore[arg-type]
 
 
@@ -441,7 +448,7 @@ def test_the_command_line_races_and_saves(
     bw.solve(model, bw.Polynomial(1), bw.Fixed()).save(kept)
     words = ["auto", "single_queue", "--option", "capacity=30", "--basis", "poly:2"]
     assert run([*words, "--with", str(kept), "--save", str(out), "--json", str(told)]) == 0
-    league = bw.RaceResult.load(out, model)
+    league = bw.plans.RaceResult.load(out, model)
     assert f"Winner: {league.winner} costs" in capsys.readouterr().out
     assert "mine" in {s.name for s in league.standings}
     assert league.policy.action(3) in range(5)
@@ -463,7 +470,9 @@ def test_a_league_is_reported_as_a_page(
     out = tmp_path / "again.html"
     assert run(["report", str(tmp_path / "league.npz"), "--out", str(out)]) == 0
     assert "RaceResult of policies" in out.read_text(encoding="utf-8")
-    with pytest.raises(bw.ArgumentError, match="optimum does not go with a report on a RaceResult"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match="optimum does not go with a report on a RaceResult"
+    ):
         bw.report(league, out, optimum=3.0)
 
 
@@ -478,10 +487,10 @@ def test_the_command_line_refuses_a_budget_for_nobody(capsys: pytest.CaptureFixt
     ("brought", "words"), [([1], "expected names"), ({"x": 1}, "expected a policy or a result")]
 )
 def test_only_policies_and_results_are_brought(brought: Any, words: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=words):
+    with pytest.raises(bw.errors.ArgumentError, match=words):
         bw.Auto(brought=brought)
 
 
 def test_a_brought_policy_needs_a_name_of_its_own(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.ArgumentError, match="'Fixed' is a candidate and brought"):
+    with pytest.raises(bw.errors.ArgumentError, match="'Fixed' is a candidate and brought"):
         bw.solve(small_queue, bw.Affine(), bw.Auto(brought={"Fixed": bw.Uniform()}))

@@ -27,12 +27,12 @@ def pieces(n: int, seed: int = 0) -> FloatArray:
 
 @given(problem=strategies.problems(max_states=8))
 def test_agrees_with_brute_force(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray],
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray],
 ) -> None:
     model, basis, weights = problem
     unit = reference.cost_scale(model)
     methods = [bw.Fixed(weights), bw.Fixed("uniform"), bw.FromPolicy(bw.Uniform())]
-    found = bw.solve(model, basis, bw.PointwiseMaximum(methods=methods), judge=False)
+    found = bw.solve(model, basis, bw.plans.PointwiseMaximum(methods=methods), judge=False)
     features = reference.features_of(model, basis)
     alone = [bw.solve(model, basis, method, judge=False) for method in methods]
     each = np.array([features @ result.coef for result in alone])
@@ -63,7 +63,9 @@ def test_two_functions_that_cross() -> None:
     left, right = np.zeros(41), np.zeros(41)
     left[:5], right[-5:] = 0.2, 0.2
     found = bw.solve(
-        model, bw.Polynomial(2), bw.PointwiseMaximum(methods=[bw.Fixed(left), bw.Fixed(right)])
+        model,
+        bw.Polynomial(2),
+        bw.plans.PointwiseMaximum(methods=[bw.Fixed(left), bw.Fixed(right)]),
     )
     each = np.array([bw.Polynomial(2)(model.states) @ row for row in found.coef])
     assert (each[0] > each[1] + 1e-6).any()
@@ -77,7 +79,7 @@ def test_two_functions_that_cross() -> None:
 
 def test_repaired_members_keep_the_bound_true() -> None:
     model = bw.problems.single_queue(capacity=60, discount=0.9)
-    plan = bw.PointwiseMaximum(methods=[bw.DIA(), bw.Fixed("uniform")])
+    plan = bw.plans.PointwiseMaximum(methods=[bw.DIA(), bw.Fixed("uniform")])
     found = bw.solve(model, bw.Polynomial(2), plan, regularisation=5.0)
     assert all(member.audit.violation > 1e-3 for member in found.members)
     best = float(model.initial @ bw.exact.optimal(model).values)
@@ -97,7 +99,7 @@ def test_compiled_actions_are_those_of_the_tabular_twin(
     quality, least = reference.greedy_quality(table, values)
     for x in range(0, table.n_states, 7):
         action = compiled.action(table.states[x].astype(int))
-        pair = table.pair_start[x] + list(table.actions(x)).index(action)
+        pair = table.pair_start[x] + list(table.admissible_actions(x)).index(action)
         assert quality[pair] <= least[x] + 1e-9
         assert action == tabulated.action(x)
 
@@ -129,18 +131,20 @@ def test_on_an_event_model_as_on_its_twin() -> None:
     model, table = network(), network().to_tabular()
     states = table.states.astype(np.int64)
     basis = bw.Polynomial(2)
-    rows = bw.AllRows().on(table, basis)
+    rows = bw.program.AllRows().on(table, basis)
     even = np.full(table.n_states, 1.0 / table.n_states)
     weightings = [table.initial, even]
     event = bw.solve(
         model,
         basis,
-        bw.PointwiseMaximum(methods=[bw.Fixed(moments=rows.moments(w)) for w in weightings]),
+        bw.plans.PointwiseMaximum(methods=[bw.Fixed(moments=rows.moments(w)) for w in weightings]),
         rows=bw.SampledRows(states),
         simulation=bw.Simulation(episodes=2_000),
         seed=4,
     )
-    whole = bw.solve(table, basis, bw.PointwiseMaximum(methods=[bw.Fixed(w) for w in weightings]))
+    whole = bw.solve(
+        table, basis, bw.plans.PointwiseMaximum(methods=[bw.Fixed(w) for w in weightings])
+    )
     np.testing.assert_allclose(event.values(table.states), whole.values(table.states), rtol=1e-7)
     assert event.lower_bound is None
     assert event.half_width is not None
@@ -150,7 +154,7 @@ def test_on_an_event_model_as_on_its_twin() -> None:
 
 def test_the_policy_is_stored_and_acts_again(tmp_path: Path) -> None:
     model = bw.problems.single_queue(capacity=40, discount=0.9)
-    plan = bw.PointwiseMaximum(methods=[bw.DIA(), bw.Fixed("uniform")])
+    plan = bw.plans.PointwiseMaximum(methods=[bw.DIA(), bw.Fixed("uniform")])
     policy = bw.solve(model, bw.Polynomial(2), plan).policy
     files.save(tmp_path / "a.npz", policy)
     loaded = files.load(tmp_path / "a.npz", bw.Greedy)
@@ -164,7 +168,7 @@ def test_the_policy_is_stored_and_acts_again(tmp_path: Path) -> None:
 def test_what_it_shows() -> None:
     model = bw.problems.single_queue(capacity=40, discount=0.9)
     found = bw.solve(
-        model, bw.Polynomial(1), bw.PointwiseMaximum(methods=[bw.DIA(), bw.Fixed("uniform")])
+        model, bw.Polynomial(1), bw.plans.PointwiseMaximum(methods=[bw.DIA(), bw.Fixed("uniform")])
     )
     text = str(found)
     for part in ("1 DIA", "2 Fixed", "maximum", "lower bound", "CONVERGED"):
@@ -175,17 +179,19 @@ def test_what_it_shows() -> None:
 
 @pytest.mark.parametrize("methods", [[], bw.DIA(), None, "DIA"])
 def test_bad_lists(methods: object) -> None:
-    with pytest.raises(bw.ArgumentError, match="expected a "):
-        bw.PointwiseMaximum(methods=methods)  # type: ignore[arg-type]
+    with pytest.raises(bw.errors.ArgumentError, match="expected a "):
+        bw.plans.PointwiseMaximum(methods=methods)  # type: ignore[arg-type]
 
 
 def test_bad_orders() -> None:
-    with pytest.raises(bw.ArgumentError, match=r"methods\[1\] is 'uniform', expected a method"):
-        bw.PointwiseMaximum(methods=[bw.DIA(), "uniform"])  # type: ignore[list-item]
-    plan = bw.PointwiseMaximum(methods=[bw.DIA()])
-    with pytest.raises(bw.ArgumentError, match="got a linear model, expected a tabular"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"methods\[1\] is 'uniform', expected a method"
+    ):
+        bw.plans.PointwiseMaximum(methods=[bw.DIA(), "uniform"])  # type: ignore[list-item]
+    plan = bw.plans.PointwiseMaximum(methods=[bw.DIA()])
+    with pytest.raises(bw.errors.ArgumentError, match="got a linear model, expected a tabular"):
         bw.solve(bw.problems.scheduling("tiny"), bw.Affine(), plan)
     policy = bw.Greedy(basis=bw.Affine(), coef=np.zeros((2, 3)))
     tiny = bw.problems.scheduling("tiny")
-    with pytest.raises(bw.PolicyError, match="expected one more than variables"):
+    with pytest.raises(bw.errors.PolicyError, match="expected one more than variables"):
         policy.on(tiny).action(np.zeros(tiny.dimension))

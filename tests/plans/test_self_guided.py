@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 import bellweight as bw
 from bellweight.common.checks import FloatArray
 from bellweight.plans.relatives.guided_rows import GuidedRows
-from bellweight.program.alp import solve_alp
+from bellweight.program import solve_alp
 
 
 def queue(capacity: int = 60) -> bw.TabularModel:
@@ -31,7 +31,7 @@ def values_of(model: bw.TabularModel, result: bw.Result) -> FloatArray:
 @given(model=strategies.models(), seed=st.integers(0, 10_000))
 @settings(max_examples=50)
 def test_values_rise_at_every_state(model: bw.TabularModel, seed: int) -> None:
-    plan = bw.SelfGuided(features=2, batches=4, bandwidth=0.7, seed=seed)
+    plan = bw.plans.SelfGuided(features=2, batches=4, bandwidth=0.7, seed=seed)
     found = bw.solve(model, bw.Polynomial(0), plan, judge=False)
     unit = reference.cost_scale(model)
     values = [values_of(model, result) for result in found.results]
@@ -49,7 +49,7 @@ def test_values_rise_at_every_state(model: bw.TabularModel, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_as_many_features_as_states_reach_the_optimum(seed: int) -> None:
     model = queue(20)
-    plan = bw.SelfGuided(features=7, batches=6, bandwidth=0.5, seed=seed)
+    plan = bw.plans.SelfGuided(features=7, batches=6, bandwidth=0.5, seed=seed)
     found = bw.solve(model, bw.Polynomial(1), plan)
     best = bw.exact.optimal(model)
     assert len(found.results[-1].names) <= model.n_states
@@ -82,7 +82,7 @@ def test_a_guided_program_is_the_full_one_with_guiding_rows() -> None:
 
 def test_without_guidance_values_fall_somewhere() -> None:
     model = queue()
-    plan = bw.SelfGuided(features=4, batches=3, bandwidth=6.0, seed=1)
+    plan = bw.plans.SelfGuided(features=4, batches=3, bandwidth=6.0, seed=1)
     found = bw.solve(model, bw.Polynomial(1), plan)
     guided = [values_of(model, result) for result in found.results]
     alone = [
@@ -99,7 +99,7 @@ def test_without_guidance_values_fall_somewhere() -> None:
 
 def test_many_states_bring_guiding_rows_in_one_by_one() -> None:
     model = queue(2_000)
-    plan = bw.SelfGuided(features=5, batches=2, bandwidth=20.0, seed=2)
+    plan = bw.plans.SelfGuided(features=5, batches=2, bandwidth=20.0, seed=2)
     found = bw.solve(model, bw.Polynomial(1), plan)
     first, *_, last = (values_of(model, result) for result in found.results)
     assert (last >= first - 1e-9 * np.abs(first).max()).all()
@@ -110,7 +110,7 @@ def test_many_states_bring_guiding_rows_in_one_by_one() -> None:
 def test_the_best_policy_is_kept_and_ends_are_told() -> None:
     model = queue()
     found = bw.solve(
-        model, bw.Polynomial(1), bw.SelfGuided(features=5, batches=8, bandwidth=3.0, seed=1)
+        model, bw.Polynomial(1), bw.plans.SelfGuided(features=5, batches=8, bandwidth=3.0, seed=1)
     )
     costs = [result.cost for result in found.results]
     assert found.cost == min(cost for cost in costs if cost is not None)
@@ -126,14 +126,14 @@ def test_the_best_policy_is_kept_and_ends_are_told() -> None:
 
 def test_a_basis_that_is_exact_needs_no_batch() -> None:
     model = queue(15)
-    found = bw.solve(model, bw.Indicator(), bw.SelfGuided(features=3, batches=3))
+    found = bw.solve(model, bw.Indicator(), bw.plans.SelfGuided(features=3, batches=3))
     assert len(found.results) == 1
     assert found.cost == pytest.approx(found.lower_bound)
 
 
 def test_other_weights_and_their_duals() -> None:
     model = queue(30)
-    plan = bw.SelfGuided(features=3, batches=2, bandwidth=4.0, weights=bw.DIA())
+    plan = bw.plans.SelfGuided(features=3, batches=2, bandwidth=4.0, weights=bw.DIA())
     found = bw.solve(model, bw.Polynomial(1), plan)
     mass = 1.0 / (1.0 - model.discount)
     for result in found.results:
@@ -145,7 +145,9 @@ def test_other_weights_and_their_duals() -> None:
 
 def test_results_are_files_and_their_basis_can_be_evaluated(tmp_path: Path) -> None:
     model = queue(30)
-    found = bw.solve(model, bw.Polynomial(1), bw.SelfGuided(features=3, batches=2, bandwidth=4.0))
+    found = bw.solve(
+        model, bw.Polynomial(1), bw.plans.SelfGuided(features=3, batches=2, bandwidth=4.0)
+    )
     result = found.results[-1]
     result.save(tmp_path / "a.npz")
     loaded = bw.Result.load(tmp_path / "a.npz", model=model)
@@ -162,33 +164,37 @@ def test_results_are_files_and_their_basis_can_be_evaluated(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("settings", "error", "text"),
     [
-        ({"features": 0}, bw.ArgumentError, "features is 0, expected a whole number"),
-        ({"batches": 1.5}, bw.ArgumentError, "batches is 1.5, expected a whole number"),
-        ({"seed": -1}, bw.ArgumentError, "seed is -1, expected a whole number"),
-        ({"bandwidth": 0.0}, bw.BasisError, "scale is 0.0, expected numbers above 0"),
-        ({"bandwidth": "wide"}, bw.BasisError, "scale is not an array of numbers"),
-        ({"tol": 0.0}, bw.ArgumentError, "tol is 0.0, expected a number above 0"),
-        ({"weights": "uniform"}, bw.ArgumentError, "weights is 'uniform', expected a method"),
+        ({"features": 0}, bw.errors.ArgumentError, "features is 0, expected a whole number"),
+        ({"batches": 1.5}, bw.errors.ArgumentError, "batches is 1.5, expected a whole number"),
+        ({"seed": -1}, bw.errors.ArgumentError, "seed is -1, expected a whole number"),
+        ({"bandwidth": 0.0}, bw.errors.BasisError, "scale is 0.0, expected numbers above 0"),
+        ({"bandwidth": "wide"}, bw.errors.BasisError, "scale is not an array of numbers"),
+        ({"tol": 0.0}, bw.errors.ArgumentError, "tol is 0.0, expected a number above 0"),
+        (
+            {"weights": "uniform"},
+            bw.errors.ArgumentError,
+            "weights is 'uniform', expected a method",
+        ),
     ],
 )
 def test_bad_settings(settings: dict[str, object], error: type[Exception], text: str) -> None:
     given: dict[str, object] = {"features": 3, "batches": 2, **settings}
     with pytest.raises(error, match=text):
-        bw.SelfGuided(**given)  # type: ignore[arg-type]
+        bw.plans.SelfGuided(**given)  # type: ignore[arg-type]
 
 
 def test_bad_orders() -> None:
-    plan = bw.SelfGuided(features=3, batches=2)
+    plan = bw.plans.SelfGuided(features=3, batches=2)
     with pytest.raises(
-        bw.ArgumentError, match=r"got EventModel, expected a TabularModel: .*to_tab"
+        bw.errors.ArgumentError, match=r"got EventModel, expected a TabularModel: .*to_tab"
     ):
         bw.solve(network(), bw.Polynomial(1), plan)
-    with pytest.raises(bw.ArgumentError, match="expected 0: guiding rows must hold"):
+    with pytest.raises(bw.errors.ArgumentError, match="expected 0: guiding rows must hold"):
         bw.solve(queue(), bw.Polynomial(1), plan, regularisation=1.0)
 
 
 def test_bounds_of_the_given_basis_hold_to_the_end() -> None:
-    plan = bw.SelfGuided(features=3, batches=2, seed=1)
+    plan = bw.plans.SelfGuided(features=3, batches=2, seed=1)
     found = bw.solve(queue(), bw.Polynomial(1, lower=0.0), plan)
     assert len(found.results) > 1
     for result in found.results:

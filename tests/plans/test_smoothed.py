@@ -21,7 +21,7 @@ levels = st.sampled_from([1e-3, 0.1, 1.0, 10.0])
 
 
 def full_program(
-    model: bw.TabularModel, basis: bw.Basis, weights: FloatArray, budget: float
+    model: bw.TabularModel, basis: bw.bases.Basis, weights: FloatArray, budget: float
 ) -> float | None:
     """The optimum of the smoothed program over all rows, by linprog; None: there is no limit."""
     features = reference.features_of(model, basis)
@@ -46,13 +46,13 @@ def full_program(
 
 @given(problem=strategies.problems(max_states=8), level=levels)
 def test_agrees_with_the_full_program(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray], level: float
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray], level: float
 ) -> None:
     model, basis, weights = problem
     weights = 0.9 * weights + 0.1 / model.n_states
     budget = level * (float(np.abs(model.cost).max()) or 1.0)
     found = bw.solve(
-        model, basis, bw.SmoothedALP(budget=budget, weights=bw.Fixed(weights)), judge=False
+        model, basis, bw.plans.SmoothedALP(budget=budget, weights=bw.Fixed(weights)), judge=False
     )
     wanted = full_program(model, basis, weights, budget)
     assert wanted is not None
@@ -67,14 +67,14 @@ def test_agrees_with_the_full_program(
 
 @given(problem=strategies.problems(max_states=8), level=levels)
 def test_states_without_weight_have_no_say(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray], level: float
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray], level: float
 ) -> None:
     model, basis, weights = problem
     budget = level * (float(np.abs(model.cost).max()) or 1.0)
-    plan = bw.SmoothedALP(budget=budget, weights=bw.Fixed(weights))
+    plan = bw.plans.SmoothedALP(budget=budget, weights=bw.Fixed(weights))
     wanted = full_program(model, basis, weights, budget)
     if wanted is None:
-        with pytest.raises(bw.SolverError, match="grows without limit"):
+        with pytest.raises(bw.errors.SolverError, match="grows without limit"):
             bw.solve(model, basis, plan, judge=False)
     else:
         unit = reference.cost_scale(model) + budget
@@ -84,12 +84,12 @@ def test_states_without_weight_have_no_say(
 
 @given(problem=strategies.problems(max_states=8))
 def test_a_budget_of_zero_is_the_plain_program(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray],
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray],
 ) -> None:
     model, basis, weights = problem
     plain = bw.solve(model, basis, bw.Fixed(weights), judge=False)
     found = bw.solve(
-        model, basis, bw.SmoothedALP(budget=0.0, weights=bw.Fixed(weights)), judge=False
+        model, basis, bw.plans.SmoothedALP(budget=0.0, weights=bw.Fixed(weights)), judge=False
     )
     np.testing.assert_array_equal(found.coef, plain.coef)
     assert found.lower_bound == plain.lower_bound
@@ -97,13 +97,15 @@ def test_a_budget_of_zero_is_the_plain_program(
 
 @given(problem=strategies.problems(max_states=8), level=levels)
 def test_the_bound_and_the_certificate_stay_true(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray], level: float
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray], level: float
 ) -> None:
     model, basis, _ = problem
     unit = reference.cost_scale(model)
     budget = level * (float(np.abs(model.cost).max()) or 1.0)
     weights = bw.FromPolicy(bw.Uniform())  # its occupancy is closed: there is always an optimum
-    found = bw.solve(model, basis, bw.SmoothedALP(budget=budget, weights=weights), judge=False)
+    found = bw.solve(
+        model, basis, bw.plans.SmoothedALP(budget=budget, weights=weights), judge=False
+    )
     best = float(model.initial @ bw.exact.optimal(model).values)
     assert found.lower_bound is not None
     assert found.cost is not None
@@ -117,7 +119,7 @@ def test_the_bound_and_the_certificate_stay_true(
 
 def test_more_budget_never_lowers_the_objective() -> None:
     model = bw.problems.single_queue(capacity=300)
-    rows = bw.AllRows().on(model, bw.Polynomial(3))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(3))
     weights = bw.solve(model, bw.Polynomial(3), bw.DIA()).weights
     assert weights is not None
     plain = bw.solve(model, bw.Polynomial(3), bw.Fixed(weights)).objective
@@ -142,7 +144,7 @@ def test_a_constant_function_takes_the_whole_budget() -> None:
     # The value v meets (1 - discount) v <= cost + s(x): with s = budget everywhere, the lowest
     # cost of a step plus the budget is reached, and more where violations are bought dear.
     even = bw.Fixed("uniform")
-    found = bw.solve(model, bw.Polynomial(0), bw.SmoothedALP(budget=0.5, weights=even))
+    found = bw.solve(model, bw.Polynomial(0), bw.plans.SmoothedALP(budget=0.5, weights=even))
     least = np.sort(np.minimum.reduceat(model.cost, model.pair_start[:-1]))
     filled = (np.cumsum(least) + 0.5 * model.n_states) / np.arange(1, model.n_states + 1)
     assert (1.0 - model.discount) * found.coef[0] == pytest.approx(filled.min())
@@ -150,7 +152,7 @@ def test_a_constant_function_takes_the_whole_budget() -> None:
 
 def test_many_rows_are_found_few_at_a_time() -> None:
     model = bw.problems.single_queue(capacity=20_000)
-    plan = bw.SmoothedALP(budget=1.0)
+    plan = bw.plans.SmoothedALP(budget=1.0)
     large = bw.solve(model, bw.Polynomial(3), plan)
     small = bw.solve(bw.problems.single_queue(capacity=500), bw.Polynomial(3), plan)
     assert large.reported.passes > 1
@@ -168,14 +170,14 @@ def test_sampled_states_share_the_budget_evenly() -> None:
     basis = bw.Polynomial(2)
     n = table.n_states
     even = np.full(n, 1.0 / n)
-    moments = bw.AllRows().on(table, basis).moments(even)
+    moments = bw.program.AllRows().on(table, basis).moments(even)
     sampled = bw.solve(
         model,
         basis,
-        bw.SmoothedALP(budget=0.2, weights=bw.Fixed(moments=moments)),
+        bw.plans.SmoothedALP(budget=0.2, weights=bw.Fixed(moments=moments)),
         rows=bw.SampledRows(table.states.astype(np.int64)),
     )
-    whole = bw.solve(table, basis, bw.SmoothedALP(budget=0.2, weights=bw.Fixed(even)))
+    whole = bw.solve(table, basis, bw.plans.SmoothedALP(budget=0.2, weights=bw.Fixed(even)))
     assert sampled.objective == pytest.approx(whole.objective, rel=1e-9)
     assert sampled.lower_bound is None
 
@@ -183,8 +185,8 @@ def test_sampled_states_share_the_budget_evenly() -> None:
 def test_coefficient_bounds_hold() -> None:
     model = bw.problems.single_queue(capacity=50)
     basis = bw.Polynomial(2, upper=[np.inf, np.inf, 0.05])
-    found = bw.solve(model, basis, bw.SmoothedALP(budget=1.0))
-    free = bw.solve(model, bw.Polynomial(2), bw.SmoothedALP(budget=1.0))
+    found = bw.solve(model, basis, bw.plans.SmoothedALP(budget=1.0))
+    free = bw.solve(model, bw.Polynomial(2), bw.plans.SmoothedALP(budget=1.0))
     assert found.status is bw.Status.CONVERGED
     assert free.coef[2] > 0.05
     assert found.coef[2] == pytest.approx(0.05)
@@ -192,13 +194,13 @@ def test_coefficient_bounds_hold() -> None:
 
 
 def test_how_the_weights_ended_is_told(cycling_of_three: bw.TabularModel) -> None:
-    plan = bw.SmoothedALP(budget=0.1, weights=bw.PIA())
+    plan = bw.plans.SmoothedALP(budget=0.1, weights=bw.PIA())
     assert bw.solve(cycling_of_three, bw.Polynomial(3), plan).status is bw.Status.CYCLING
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
     model = bw.problems.single_queue(capacity=50)
-    found = bw.solve(model, bw.Polynomial(2), bw.SmoothedALP(budget=1.0, weights=bw.DIA()))
+    found = bw.solve(model, bw.Polynomial(2), bw.plans.SmoothedALP(budget=1.0, weights=bw.DIA()))
     found.save(tmp_path / "a.npz")
     loaded = bw.Result.load(tmp_path / "a.npz", model=model)
     assert loaded.method.budget == 1.0
@@ -208,19 +210,19 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("budget", [-1.0, np.nan, np.inf, "1", True, None])
 def test_bad_budget(budget: object) -> None:
-    with pytest.raises(bw.ArgumentError, match="expected a number of zero or more"):
-        bw.SmoothedALP(budget=budget)  # type: ignore[arg-type]
+    with pytest.raises(bw.errors.ArgumentError, match="expected a number of zero or more"):
+        bw.plans.SmoothedALP(budget=budget)  # type: ignore[arg-type]
 
 
 def test_bad_orders() -> None:
     model = bw.problems.single_queue(capacity=10)
-    with pytest.raises(bw.ArgumentError, match="weights is 'uniform', expected a method"):
-        bw.SmoothedALP(budget=1.0, weights="uniform")  # type: ignore[arg-type]
-    plan = bw.SmoothedALP(budget=1.0)
-    with pytest.raises(bw.ArgumentError, match="expected 0: SmoothedALP has its budget"):
+    with pytest.raises(bw.errors.ArgumentError, match="weights is 'uniform', expected a method"):
+        bw.plans.SmoothedALP(budget=1.0, weights="uniform")  # type: ignore[arg-type]
+    plan = bw.plans.SmoothedALP(budget=1.0)
+    with pytest.raises(bw.errors.ArgumentError, match="expected 0: SmoothedALP has its budget"):
         bw.solve(model, bw.Polynomial(1), plan, regularisation=1.0)
-    with pytest.raises(bw.ArgumentError, match="got a linear model, expected a tabular"):
+    with pytest.raises(bw.errors.ArgumentError, match="got a linear model, expected a tabular"):
         bw.solve(bw.problems.scheduling("tiny"), bw.Affine(), plan)
-    only = bw.SmoothedALP(budget=1.0, weights=bw.Fixed(moments=[1.0, 2.0]))
-    with pytest.raises(bw.ArgumentError, match="moments only, expected weights"):
+    only = bw.plans.SmoothedALP(budget=1.0, weights=bw.Fixed(moments=[1.0, 2.0]))
+    with pytest.raises(bw.errors.ArgumentError, match="moments only, expected weights"):
         bw.solve(model, bw.Polynomial(1), only)

@@ -17,19 +17,19 @@ def tall(state: Any) -> int:
     return 1 if state[0] > 2 else 0
 
 
-def tabular_policies(model: bw.TabularModel) -> dict[str, bw.Policy]:
+def tabular_policies(model: bw.TabularModel) -> dict[str, bw.policies.Policy]:
     greedy = bw.solve(model, bw.Polynomial(2), bw.Fixed()).policy
     dual = greedy.dual
     assert dual is not None
     return {
         "greedy": greedy,
-        "table": bw.Table(np.arange(model.n_states) % 2),
-        "bound table": bw.Table(np.arange(model.n_states) % 2).on(model),
-        "chances": bw.Table(np.full((model.n_states, model.n_actions), 1.0 / 5.0)).on(model),
+        "table": bw.TablePolicy(np.arange(model.n_states) % 2),
+        "bound table": bw.TablePolicy(np.arange(model.n_states) % 2).on(model),
+        "chances": bw.TablePolicy(np.full((model.n_states, model.n_actions), 1.0 / 5.0)).on(model),
         "rule": bw.Rule(tall).on(model),
         "uniform": bw.Uniform().on(model),
-        "dual": bw.DualPolicy(dual).on(model),
-        "softmax": bw.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1).on(model),
+        "dual": bw.policies.DualPolicy(dual).on(model),
+        "softmax": bw.policies.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1).on(model),
     }
 
 
@@ -46,17 +46,17 @@ def test_tabular_policies(small_queue: bw.TabularModel) -> None:
         assert policy.action(np.int32(5), np.random.default_rng(1)) in range(5)
         assert policy.action(np.array(5), np.random.default_rng(1)) in range(5)
         for several in ([1, 2], (3, 4), np.array([5, 6]), [5], []):
-            with pytest.raises(bw.PolicyError, match=SEVERAL):
+            with pytest.raises(bw.errors.PolicyError, match=SEVERAL):
                 policy.action(several)
         for wrong in (3, [0.5, 1.0], [[1, 2]], ["a"], [True, False], [np.nan], [[1], [2, 3]]):
-            with pytest.raises(bw.PolicyError, match="states"):
+            with pytest.raises(bw.errors.PolicyError, match="states"):
                 policy.actions(wrong)
         for outside in ([0, 31], [-1, 0]):
             with pytest.raises(bw.BellweightError, match="does not exist: expected 0 to 30"):
                 policy.actions(outside, np.random.default_rng(1))
 
 
-def event_policies(model: bw.EventModel) -> dict[str, bw.Policy]:
+def event_policies(model: bw.EventModel) -> dict[str, bw.policies.Policy]:
     rows = bw.SampledRows(bw.sample_states(model, 50, seed=1))
     greedy = bw.solve(model, bw.Polynomial(1), bw.Fixed(), rows=rows).policy
     dual = greedy.dual
@@ -65,7 +65,7 @@ def event_policies(model: bw.EventModel) -> dict[str, bw.Policy]:
         "greedy": greedy,
         "rule": bw.Rule(tall).on(model),
         "uniform": bw.Uniform().on(model),
-        "softmax": bw.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1).on(model),
+        "softmax": bw.policies.DualSoftmax(dual, bw.Uniform(), 0.1, 0.1).on(model),
     }
 
 
@@ -82,17 +82,17 @@ def test_event_policies(policy: str) -> None:
     assert acting.action(states[:1], np.random.default_rng(1)) == expected[0]
     assert acting.actions(np.zeros((0, d)), np.random.default_rng(1)).shape == (0,)
     for several in (states, states.tolist(), np.zeros((0, d))):
-        with pytest.raises(bw.PolicyError, match=SEVERAL):
+        with pytest.raises(bw.errors.PolicyError, match=SEVERAL):
             acting.action(several, np.random.default_rng(1))
     for wrong in (3, [0] * (d + 1), [[0] * (d + 1)], [[[0] * d]], [[0], [0, 1]]):
-        with pytest.raises(bw.PolicyError, match=r"state (has shape|is)"):
+        with pytest.raises(bw.errors.PolicyError, match=r"state (has shape|is)"):
             acting.action(wrong, np.random.default_rng(1))
     for wrong in (3, [0] * d, [[0] * (d + 1)], [[[0] * d]], [[0], [0, 1]]):
-        with pytest.raises(bw.PolicyError, match=r"states (has shape|is)"):
+        with pytest.raises(bw.errors.PolicyError, match=r"states (has shape|is)"):
             acting.actions(wrong, np.random.default_rng(1))
     for entry in (np.nan, np.inf, 0.5, -1, "a", None):
         for call, given in ((acting.action, [entry] * d), (acting.actions, [[entry] * d])):
-            with pytest.raises(bw.ModelError, match="expected whole numbers"):
+            with pytest.raises(bw.errors.ModelError, match="expected whole numbers"):
                 call(given, np.random.default_rng(1))
 
 
@@ -111,18 +111,19 @@ def test_one_dimension_takes_plain_numbers() -> None:
     assert [policy.action(2), policy.action([3]), policy.action(np.int64(3))] == [0, 1, 1]
     assert policy.action([[3]]) == 1
     assert policy.actions([2, 3]).tolist() == policy.actions([[2], [3]]).tolist() == [0, 1]
-    with pytest.raises(bw.PolicyError, match=SEVERAL):
+    with pytest.raises(bw.errors.PolicyError, match=SEVERAL):
         policy.action([2, 3])
     for outside in (10, -1, 2.5, np.nan):
-        with pytest.raises(bw.ModelError, match="expected whole numbers"):
+        with pytest.raises(bw.errors.ModelError, match="expected whole numbers"):
             policy.action(outside)
 
 
 def stock(**changes: Any) -> bw.LinearModel:
     data: dict[str, Any] = {
         "state_cost": [1.0, 2.0], "action_cost": [-3.0, 1.0], "next_state": np.eye(2),
-        "next_action": -np.eye(2), "noise": bw.Independent([bw.uniform(0, 1)] * 2),
-        "initial": bw.Independent([bw.uniform(0, 2)] * 2), "discount": 0.8, "state_upper": 5.0,
+        "next_action": -np.eye(2), "noise": bw.models.Independent([bw.Law.uniform(0, 1)] * 2),
+        "initial": bw.models.Independent([bw.Law.uniform(0, 2)] * 2),
+        "discount": 0.8, "state_upper": 5.0,
         "state_rows": -np.eye(2), "action_rows": np.eye(2), "row_upper": 0.0,
     }  # fmt: skip
     return bw.LinearModel(**{**data, **changes})
@@ -137,7 +138,7 @@ def keep_none(states: Any) -> Any:
     [bw.Rule(keep_none), bw.Uniform(), bw.Greedy(bw.Affine(), np.array([0.0, 1.0, 1.0]))],
     ids=["rule", "uniform", "greedy"],
 )
-def test_linear_policies(policy: bw.Policy) -> None:
+def test_linear_policies(policy: bw.policies.Policy) -> None:
     acting = policy.on(stock())
     states = np.array([[0.0, 1.0], [2.0, 3.0], [5.0, 5.0]])
     one_by_one = np.random.default_rng(1)
@@ -149,12 +150,12 @@ def test_linear_policies(policy: bw.Policy) -> None:
     acting.actions(states[::-1].copy(), np.random.default_rng(2))
     assert found.tolist() == expected
     assert acting.actions(np.zeros((0, 2)), np.random.default_rng(1)).shape == (0, 2)
-    with pytest.raises(bw.PolicyError, match=SEVERAL):
+    with pytest.raises(bw.errors.PolicyError, match=SEVERAL):
         acting.action(states, np.random.default_rng(1))
     for wrong in (1.0, [1.0], [1.0, 2.0, 3.0]):
-        with pytest.raises(bw.PolicyError, match="state has shape"):
+        with pytest.raises(bw.errors.PolicyError, match="state has shape"):
             acting.action(wrong, np.random.default_rng(1))
-    with pytest.raises(bw.PolicyError, match="states has shape"):
+    with pytest.raises(bw.errors.PolicyError, match="states has shape"):
         acting.actions([1.0, 2.0], np.random.default_rng(1))
     for entry in (np.nan, np.inf, 0.5, "a"):
         with pytest.raises(bw.BellweightError):
@@ -163,11 +164,11 @@ def test_linear_policies(policy: bw.Policy) -> None:
 
 def test_a_random_policy_asks_for_a_generator_in_both_forms() -> None:
     for call in (bw.Uniform().on(counting()).actions, bw.Uniform().on(stock()).actions):
-        with pytest.raises(bw.PolicyError, match="pass a numpy Generator"):
+        with pytest.raises(bw.errors.PolicyError, match="pass a numpy Generator"):
             call(np.zeros((2, 1 if call.__self__.model.dimension == 1 else 2), dtype=int))
 
 
 def test_an_unbound_policy_says_so_in_both_forms() -> None:
     for call in (bw.Uniform().action, bw.Uniform().actions):
-        with pytest.raises(bw.PolicyError, match="needs its model to act"):
+        with pytest.raises(bw.errors.PolicyError, match="needs its model to act"):
             call([0])

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellweight as bw
-from bellweight.policies.policy import greedy_actions
+from bellweight.policies import greedy_actions
 
 scales = st.floats(-3.0, 3.0).map(lambda power: 10.0**power)
 
 
-def dual_on(model: bw.TabularModel, values: np.ndarray) -> bw.Support:
+def dual_on(model: bw.TabularModel, values: np.ndarray) -> bw.policies.Support:
     used = np.flatnonzero(values > 0.0)
-    return bw.Support(model.pair_state[used], model.pair_action[used], values[used])
+    return bw.policies.Support(model.pair_state[used], model.pair_action[used], values[used])
 
 
 def random_dual(rng: np.random.Generator, model: bw.TabularModel) -> np.ndarray:
@@ -50,7 +50,7 @@ def test_softmax_equals_its_formula(
 ) -> None:
     target = data.draw(strategies.policies_for(model))
     dual = random_dual(np.random.default_rng(data.draw(strategies.seeds)), model)
-    policy = bw.DualSoftmax(dual_on(model, dual), target, temperature, mass)
+    policy = bw.policies.DualSoftmax(dual_on(model, dual), target, temperature, mass)
     found = policy.probabilities(model)
     wanted = naive_softmax(model, dual, target.probabilities(model), temperature, mass)
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-15)
@@ -67,7 +67,9 @@ def test_softmax_obeys_its_lipschitz_bound(
     nearby = data.draw(st.booleans())
     second = first * rng.uniform(0.9, 1.1, model.n_pairs) if nearby else random_dual(rng, model)
     one, two = (
-        bw.DualSoftmax(dual_on(model, dual), target, temperature, mass).probabilities(model)
+        bw.policies.DualSoftmax(dual_on(model, dual), target, temperature, mass).probabilities(
+            model
+        )
         for dual in (first, second)
     )
     bound = 1.0 / (2.0 * temperature) + 2.0 / mass
@@ -80,7 +82,9 @@ def test_softmax_obeys_its_lipschitz_bound(
 @pytest.mark.parametrize("ratio", [1e3, 1e6, 1e12])
 def test_softmax_does_not_overflow(two_states: bw.TabularModel, ratio: float) -> None:
     dual = dual_on(two_states, np.array([1.0, 2.0, 0.0, 1.0]))
-    policy = bw.DualSoftmax(dual, bw.Uniform(), temperature=1.0 / ratio, smoothing_mass=1.0)
+    policy = bw.policies.DualSoftmax(
+        dual, bw.Uniform(), temperature=1.0 / ratio, smoothing_mass=1.0
+    )
     found = policy.probabilities(two_states)
     # All of the softmax share on the larger dual: 3/4 and 1/2 of the mass, the rest uniform.
     np.testing.assert_allclose(found, [0.125, 0.875, 0.25, 0.75], rtol=1e-12)
@@ -88,7 +92,7 @@ def test_softmax_does_not_overflow(two_states: bw.TabularModel, ratio: float) ->
 
 def test_softmax_without_dual_mass_is_the_target(small_queue: bw.TabularModel) -> None:
     nothing = dual_on(small_queue, np.zeros(small_queue.n_pairs))
-    policy = bw.DualSoftmax(nothing, bw.Uniform(), 0.1, 0.1)
+    policy = bw.policies.DualSoftmax(nothing, bw.Uniform(), 0.1, 0.1)
     assert (policy.probabilities(small_queue) == 0.2).all()
 
 
@@ -98,7 +102,7 @@ def test_normalised_dual_divides_by_the_mass_of_the_state(
 ) -> None:
     elsewhere = data.draw(strategies.policies_for(model))
     dual = random_dual(np.random.default_rng(data.draw(strategies.seeds)), model)
-    found = bw.DualPolicy(dual_on(model, dual), elsewhere).probabilities(model)
+    found = bw.policies.DualPolicy(dual_on(model, dual), elsewhere).probabilities(model)
     mass = np.add.reduceat(dual, model.pair_start[:-1])[model.pair_state]
     np.testing.assert_allclose(found * mass, dual, rtol=1e-14)
     assert np.array_equal(found[mass == 0.0], elsewhere.probabilities(model)[mass == 0.0])
@@ -141,7 +145,7 @@ def test_ties_are_seen_where_values_cancel() -> None:
 
 
 def test_table_of_actions_and_table_of_probabilities_agree(two_states: bw.TabularModel) -> None:
-    actions, matrix = bw.Table([1, 0]), bw.Table([[0.0, 1.0], [1.0, 0.0]])
+    actions, matrix = bw.TablePolicy([1, 0]), bw.TablePolicy([[0.0, 1.0], [1.0, 0.0]])
     wanted = [0.0, 1.0, 1.0, 0.0]
     assert np.array_equal(actions.probabilities(two_states), wanted)
     assert np.array_equal(matrix.probabilities(two_states), wanted)
@@ -156,11 +160,11 @@ def test_uniform_counts_only_admissible_actions() -> None:
         admissible=np.array([[True, False, True], [False, True, False]]),
     )
     assert np.array_equal(bw.Uniform().probabilities(model), [0.5, 0.5, 1.0])
-    assert model.actions(0).tolist() == [0, 2]
+    assert model.admissible_actions(0).tolist() == [0, 2]
 
 
 def test_action_draws_with_the_policys_frequencies(two_states: bw.TabularModel) -> None:
-    policy = bw.Table([[0.3, 0.7], [0.0, 1.0]]).on(two_states)
+    policy = bw.TablePolicy([[0.3, 0.7], [0.0, 1.0]]).on(two_states)
     rng = np.random.default_rng(1)
     drawn = [policy.action(0, rng) for _ in range(4_000)]
     # Four standard deviations of a binomial share: 4 * sqrt(0.21 / 4000) = 0.029.
@@ -169,12 +173,12 @@ def test_action_draws_with_the_policys_frequencies(two_states: bw.TabularModel) 
 
 
 def test_action_of_a_randomised_policy_needs_a_generator(two_states: bw.TabularModel) -> None:
-    with pytest.raises(bw.PolicyError, match=r"state 0 \(cheap\).*np.random.default_rng"):
+    with pytest.raises(bw.errors.PolicyError, match=r"state 0 \(cheap\).*np.random.default_rng"):
         bw.Uniform().on(two_states).action(0)
 
 
 def test_an_unbound_policy_says_that_it_needs_its_model() -> None:
-    with pytest.raises(bw.PolicyError, match=r"needs its model.*policy\.on\(model\)"):
+    with pytest.raises(bw.errors.PolicyError, match=r"needs its model.*policy\.on\(model\)"):
         bw.Uniform().action(0)
 
 
@@ -183,11 +187,11 @@ def test_policies_refuse_states_that_do_not_exist(
     small_queue: bw.TabularModel, state: object
 ) -> None:
     greedy = bw.solve(small_queue, bw.Polynomial(2), bw.Fixed()).policy
-    loose = bw.Table(np.zeros(31, dtype=int))
+    loose = bw.TablePolicy(np.zeros(31, dtype=int))
     for policy in (greedy, loose):
-        with pytest.raises(bw.PolicyError, match=r"state.*expected.*0 to 30"):
+        with pytest.raises(bw.errors.PolicyError, match=r"state.*expected.*0 to 30"):
             policy.action(state)
-    with pytest.raises(bw.ModelError, match=r"state.*0 to 30"):
+    with pytest.raises(bw.errors.ModelError, match=r"state.*0 to 30"):
         loose.on(small_queue).action(state)
 
 

@@ -17,8 +17,8 @@ import bellweight as bw
 from bellweight.common.streams import stream_keys
 from bellweight.policies.linear_actions import ActionProgram
 from bellweight.problems.transport import BookingKernels
-from bellweight.program.master import IntegerProgram
-from bellweight.simulation.linear_episodes import LinearRollout
+from bellweight.program import IntegerProgram
+from bellweight.simulation import LinearRollout
 
 SIZES = ["tiny", "small", "large"]
 
@@ -115,8 +115,8 @@ def test_the_kernel_is_exact_on_random_transportation_problems(seed: int) -> Non
 def test_the_kernel_prices_like_the_solver(size: str) -> None:
     model = bw.problems.scheduling(size)
     rng = np.random.default_rng(4)
-    fast = bw.PricedRows().on(model, bw.Affine())
-    general = bw.PricedRows(kernel=False).on(model, bw.Affine())
+    fast = bw.program.PricedRows().on(model, bw.Affine())
+    general = bw.program.PricedRows(kernel=False).on(model, bw.Affine())
     for _ in range(150):
         coef = rng.normal(size=model.dimension + 1) * 100.0
         coef[rng.random(len(coef)) < 0.3] = 0.0
@@ -228,7 +228,7 @@ def test_simulation_agrees_with_the_exact_cost_while_nothing_is_clipped() -> Non
     )  # fmt: skip
     table = model.to_tabular(clip=True)
     rule = bw.Rule(_earliest)
-    by_table = bw.Table(
+    by_table = bw.TablePolicy(
         np.array([_index(table, action) for action in _earliest(table.states)], dtype=np.int64)
     )
     exact = table.initial @ bw.exact.policy_value(table, by_table, horizon=12)
@@ -269,7 +269,7 @@ def _index(table: bw.TabularModel, action: np.ndarray) -> int:
 def test_wrong_parameters_are_refused(changes: dict[str, object], text: str) -> None:
     with pytest.raises(bw.BellweightError, match=text):
         bw.problems.scheduling("small", **changes)  # type: ignore[arg-type]
-    with pytest.raises(bw.ArgumentError, match="expected one of"):
+    with pytest.raises(bw.errors.ArgumentError, match="expected one of"):
         bw.problems.scheduling("huge")
 
 
@@ -302,15 +302,15 @@ def test_pia_cycles_on_the_small_clinic_and_says_between_what() -> None:
 
 def test_a_constant_value_function_is_a_warning_and_ties_have_a_range() -> None:
     model = bw.problems.scheduling("large")
-    with pytest.warns(bw.BellweightWarning, match="ties decide"):
+    with pytest.warns(bw.errors.BellweightWarning, match="ties decide"):
         found = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
     assert found.status is bw.Status.CONVERGED
     assert any("same in every state" in text for text in found.warnings)
-    ties = bw.compare_ties(model, found.policy, 60)
+    ties = bw.evaluation.compare_ties(model, found.policy, 60)
     costs = [evaluation.mean for evaluation in ties.evaluations.values()]
     assert max(costs) > 1.5 * min(costs)
-    with pytest.raises(bw.ArgumentError, match="LinearModel and a Greedy"):
-        bw.compare_ties(model, bw.Uniform(), 60)  # type: ignore[arg-type]
+    with pytest.raises(bw.errors.ArgumentError, match="LinearModel and a Greedy"):
+        bw.evaluation.compare_ties(model, bw.Uniform(), 60)  # type: ignore[arg-type]
 
 
 def test_dia_follows_its_target_and_random_gives_the_good_policy() -> None:
@@ -345,8 +345,8 @@ def test_the_softmax_follows_the_dual_where_it_has_mass() -> None:
     model = bw.problems.scheduling("tiny")
     state = np.array([0.0, 0.0, 3.0, 1.0])
     actions = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
-    dual = bw.Support(np.tile(state, (2, 1)), actions, np.array([30.0, 10.0]))
-    policy = bw.DualSoftmax(dual, bw.Rule(lambda s: np.zeros((len(s), 6))), 10.0, 10.0)
+    dual = bw.policies.Support(np.tile(state, (2, 1)), actions, np.array([30.0, 10.0]))
+    policy = bw.policies.DualSoftmax(dual, bw.Rule(lambda s: np.zeros((len(s), 6))), 10.0, 10.0)
     chooser = policy.chooser(model)
     n = 40_000
     chosen, found = chooser.worker()(np.tile(state, (n, 1)), np.arange(n, dtype=np.uint64), 0)
@@ -385,5 +385,5 @@ def test_a_saved_result_acts_again(tmp_path: object) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert str(again) == str(found)
-    with pytest.raises(bw.FileError, match="another model"):
+    with pytest.raises(bw.errors.FileError, match="another model"):
         bw.Result.load(path, model=bw.problems.scheduling("large"))

@@ -36,7 +36,7 @@ def test_data_of_the_paper() -> None:
     assert model.n_actions == 18
     assert model.n_events == 10
     assert model.discount == 0.995
-    assert model.initial == bw.Geometric(0.9)
+    assert model.initial == bw.models.Geometric(0.9)
     assert (model.upper == -1).all()
     table, jumps = np.array(model.probability), np.array(model.move)
     service = np.array([4, 2, 3, 3.1, 3, 2.2, 3, 2.5]) / UNIT
@@ -164,7 +164,7 @@ def test_rules_share_their_compiled_code_and_act_as_written() -> None:
         "last": em.NETWORK.last_buffer_first(),
         "priority": em.NETWORK.static_priority((3, 1, 0, 2)),
     }
-    sources = {rule.program(model).source for rule in rules.values()}
+    sources = {rule.compiled(model).source for rule in rules.values()}
     assert len(sources) == 1
     for rule in rules.values():
         bound = rule.on(model)
@@ -260,22 +260,24 @@ def test_networks_that_are_none(change: dict[str, Any], message: str) -> None:
         "groups": ((0, 2), (1,)),
     }  # fmt: skip
     assert QueueNetwork(**given).n_queues == 3  # type: ignore[arg-type]
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         QueueNetwork(**{**given, **change})  # type: ignore[arg-type]
 
 
 def test_data_given_in_part() -> None:
-    with pytest.raises(bw.ModelError, match="services is missing: give arrivals, services"):
+    with pytest.raises(bw.errors.ModelError, match="services is missing: give arrivals, services"):
         bw.problems.queue_network(arrivals=[0.1], routes=[None], groups=[[0]])
-    with pytest.raises(bw.ArgumentError, match="initial is 'full'"):
+    with pytest.raises(bw.errors.ArgumentError, match="initial is 'full'"):
         bw.problems.queue_network(initial="full")
 
 
 def test_orders_and_routes_that_baselines_cannot_use() -> None:
-    with pytest.raises(bw.ModelError, match=r"order is \[0, 1\], expected each queue from 0 once"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"order is \[0, 1\], expected each queue from 0 once"
+    ):
         PAPER.static_priority((0, 1))
     circle = QueueNetwork((0.1, 0.0), (0.2, 0.2), (1, 0), ((0,), (1,)))
-    with pytest.raises(bw.ModelError, match="route from queue 0 never leaves"):
+    with pytest.raises(bw.errors.ModelError, match="route from queue 0 never leaves"):
         circle.last_buffer_first()
 
 
@@ -284,7 +286,7 @@ def test_initial_states() -> None:
         model = em.NETWORK.model(initial=initial, compiled=False)
         assert (model.sample_initial(0, 5, np.uint64(1)) == expected).all()
     decayed = em.NETWORK.model(decay=0.5, compiled=False)
-    assert decayed.initial == bw.Geometric(0.5)
+    assert decayed.initial == bw.models.Geometric(0.5)
 
 
 def test_a_rule_that_writes_to_the_state_does_not_change_the_system() -> None:

@@ -143,7 +143,7 @@ def test_the_rule_books_one_by_one_on_the_earliest_day(unit: bw.LinearModel) -> 
 
 def test_pricing_needs_whole_numbers(unit: bw.LinearModel) -> None:
     basis = example.value_function(unit)
-    rows = bw.PricedRows().on(unit, basis)
+    rows = bw.program.PricedRows().on(unit, basis)
     assert not rows.program.is_network
     coef = bw.solve(unit, basis, bw.Fixed()).coef
     whole, point = example.least_slack(unit, coef, whole=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import bellweight as bw
 from bellweight.common import tolerances
 
-Problem = tuple[bw.TabularModel, bw.Basis, strategies.FloatArray]
+Problem = tuple[bw.TabularModel, bw.bases.Basis, strategies.FloatArray]
 
 
 def solved(problem: Problem) -> bw.Result:

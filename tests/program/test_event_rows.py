@@ -13,8 +13,8 @@ import pytest
 
 import bellweight as bw
 from bellweight.common import tolerances
-from bellweight.program import rows as row_sources
-from bellweight.program.rows import EventRows
+from bellweight.program import EventRows
+from bellweight.program import listed_rows as row_sources
 
 STATES = em.network_truth().states
 SAMPLE = STATES[np.random.default_rng(1).permutation(625)[:200]]
@@ -140,7 +140,7 @@ def test_streamed_rows_equal_stored_rows(degree: int, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("n", [15, 20])
 def test_too_few_rows_are_unbounded_and_bounds_cure_it(n: int) -> None:
     rows = bw.SampledRows(bw.sample_states(em.network(), n, seed=2))
-    with pytest.raises(bw.SolverError, match="unbounded") as caught:
+    with pytest.raises(bw.errors.SolverError, match="unbounded") as caught:
         bw.solve(em.network(), bw.Polynomial(2), bw.Fixed(), rows=rows)
     assert caught.value.status is bw.Status.UNBOUNDED
     assert (
@@ -161,22 +161,26 @@ def test_too_few_rows_are_unbounded_and_bounds_cure_it(n: int) -> None:
 def test_fewer_states_than_functions_do_not_make_functions_dependent(n: int, seed: int) -> None:
     rows = bw.SampledRows(bw.sample_states(em.network(), n, seed=seed))
     found = f"{n} sampled states do not tell the 15 basis functions apart"
-    with pytest.raises(bw.SolverError, match=found) as caught:
+    with pytest.raises(bw.errors.SolverError, match=found) as caught:
         bw.solve(em.network(), bw.Polynomial(2), bw.Fixed(), rows=rows)
     assert caught.value.status is bw.Status.UNBOUNDED
     assert "try: add constraint states" in str(caught.value)
 
 
 def test_functions_that_no_row_tells_apart_but_the_weights_do() -> None:
-    model = sink(upper=None, initial=bw.Geometric(0.5))
-    with pytest.raises(bw.SolverError, match=r"the weights tell basis function 1 \(x\)") as caught:
+    model = sink(upper=None, initial=bw.models.Geometric(0.5))
+    with pytest.raises(
+        bw.errors.SolverError, match=r"the weights tell basis function 1 \(x\)"
+    ) as caught:
         bw.solve(model, bw.Affine(), bw.Fixed(), rows=bw.SampledRows([[0]]))
     assert caught.value.status is bw.Status.UNBOUNDED
 
 
 def test_functions_alike_in_every_state_are_dropped() -> None:
     rows = bw.SampledRows([[0], [1]])
-    with pytest.warns(bw.BellweightWarning, match=r"1 of 3 basis functions .* dropped .*: x\^2"):
+    with pytest.warns(
+        bw.errors.BellweightWarning, match=r"1 of 3 basis functions .* dropped .*: x\^2"
+    ):
         result = bw.solve(sink(upper=1, initial=(1,)), bw.Polynomial(2), bw.Fixed(), rows=rows)
     # One unit of cost, and one more in each step with probability 0.5.
     assert result.objective == pytest.approx(1.0 / (1.0 - 0.5 * 0.9))
@@ -197,7 +201,7 @@ def sink(upper: int | None, initial: Any) -> bw.EventModel:
 def test_weights_far_from_the_sample_are_unbounded() -> None:
     near = STATES[STATES.sum(axis=1) <= 3]
     moments = np.asarray(bw.Polynomial(2)(np.full((1, 4), 4.0)))[0]
-    with pytest.raises(bw.SolverError) as caught:
+    with pytest.raises(bw.errors.SolverError) as caught:
         bw.solve(
             em.network(), bw.Polynomial(2), bw.Fixed(moments=moments), rows=bw.SampledRows(near)
         )
@@ -220,7 +224,7 @@ def test_weights_far_from_the_sample_are_unbounded() -> None:
     ],
 )
 def test_states_that_are_none(states: Any, message: str) -> None:
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         bound(states)
 
 

@@ -9,15 +9,13 @@ import pytest
 import reference
 
 import bellweight as bw
-from bellweight.program import alp
-from bellweight.program.alp import AlpProgram
+from bellweight.program import AllRows, AlpProgram, alp
 from bellweight.program.master import LpAnswer, MasterLp
-from bellweight.program.rows import AllRows
 
 
 def test_a_bound_that_excludes_every_value_is_infeasible(two_states: bw.TabularModel) -> None:
     """No value function lies above the optimal one, so the constant cannot be 100."""
-    with pytest.raises(bw.SolverError, match=r"infeasible.*try: widen the bounds") as caught:
+    with pytest.raises(bw.errors.SolverError, match=r"infeasible.*try: widen the bounds") as caught:
         bw.solve(two_states, bw.Polynomial(0, lower=100.0), bw.Fixed())
     assert caught.value.status is bw.Status.INFEASIBLE
     assert caught.value.history == ()
@@ -31,14 +29,16 @@ def test_a_bound_on_the_constant_alone_is_infeasible_in_a_richer_basis(
     ceiling = float(bw.exact.optimal(small_queue).values[0])
     assert free.coef[0] <= ceiling
     lower = [ceiling + 1.0, -np.inf, -np.inf]
-    with pytest.raises(bw.SolverError) as caught:
+    with pytest.raises(bw.errors.SolverError) as caught:
         bw.solve(small_queue, bw.Polynomial(2, lower=lower), bw.Fixed())
     assert caught.value.status is bw.Status.INFEASIBLE
 
 
 def test_moments_that_no_weights_have_are_unbounded(small_queue: bw.TabularModel) -> None:
     """All rows of a model bound every objective that comes from weights, but not any vector."""
-    with pytest.raises(bw.SolverError, match=r"grows without limit along.*try: add") as caught:
+    with pytest.raises(
+        bw.errors.SolverError, match=r"grows without limit along.*try: add"
+    ) as caught:
         bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(moments=[1.0, 1e6]))
     assert caught.value.status is bw.Status.UNBOUNDED
 
@@ -51,11 +51,11 @@ def test_a_failure_in_a_later_iteration_carries_the_history(
     def failing(self: AlpProgram, *args: object) -> object:
         calls.append(args)
         if len(calls) == 4:
-            raise bw.SolverError(bw.Status.FAILED, "no luck")
+            raise bw.errors.SolverError(bw.Status.FAILED, "no luck")
         return solve(self, *args)
 
     monkeypatch.setattr(AlpProgram, "solve", failing)
-    with pytest.raises(bw.SolverError, match=r"no luck.*try: check the model") as caught:
+    with pytest.raises(bw.errors.SolverError, match=r"no luck.*try: check the model") as caught:
         bw.solve(small_queue, bw.Polynomial(3), bw.DIA(step_size=0.5))
     assert caught.value.status is bw.Status.FAILED
     assert [record.iteration for record in caught.value.history] == [0, 1, 2]
@@ -96,12 +96,12 @@ class WrongVertex:
 
 
 @pytest.fixture
-def bounded() -> tuple[bw.TabularModel, bw.Basis]:
+def bounded() -> tuple[bw.TabularModel, bw.bases.Basis]:
     return bw.problems.single_queue(capacity=30, discount=0.95), bw.Polynomial(3)
 
 
 def test_a_wrong_optimum_that_persists_is_called_inaccurate(
-    bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+    bounded: tuple[bw.TabularModel, bw.bases.Basis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, basis = bounded
     WrongVertex(times=1_000).install(monkeypatch)
@@ -115,7 +115,7 @@ def test_a_wrong_optimum_that_persists_is_called_inaccurate(
 
 
 def test_a_wrong_optimum_that_persists_is_found_with_twice_the_digits(
-    bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+    bounded: tuple[bw.TabularModel, bw.bases.Basis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, basis = bounded
     wanted, _ = reference.full_program(model, basis, model.initial)
@@ -127,7 +127,7 @@ def test_a_wrong_optimum_that_persists_is_found_with_twice_the_digits(
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_wrong_optimum_that_does_not_persist_is_repaired(
-    times: int, bounded: tuple[bw.TabularModel, bw.Basis], monkeypatch: pytest.MonkeyPatch
+    times: int, bounded: tuple[bw.TabularModel, bw.bases.Basis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, basis = bounded
     wanted, _ = reference.full_program(model, basis, model.initial)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.program import rows as rows_module
-from bellweight.program.alp import AlpProgram
-from bellweight.program.rows import TabularRows
+from bellweight.program import AlpProgram, TabularRows
+from bellweight.program import listed_rows as rows_module
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +16,7 @@ def clinic() -> bw.TabularModel:
 
 
 def rows_of(clinic: bw.TabularModel) -> TabularRows:
-    return bw.AllRows().on(clinic, bw.Polynomial(4))
+    return bw.program.AllRows().on(clinic, bw.Polynomial(4))
 
 
 @pytest.fixture

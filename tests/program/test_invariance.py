@@ -16,7 +16,7 @@ powers = st.lists(st.floats(-6.0, 6.0), min_size=8, max_size=8)
 class Scaled:
     """A basis function with its columns multiplied by given factors."""
 
-    def __init__(self, basis: bw.Basis, factors: np.ndarray) -> None:
+    def __init__(self, basis: bw.bases.Basis, factors: np.ndarray) -> None:
         self.basis = basis
         self.factors = factors
 
@@ -43,7 +43,7 @@ def permuted(model: bw.TabularModel, order: np.ndarray) -> bw.TabularModel:
     )
 
 
-def values_of(result: bw.Result, model: bw.TabularModel, basis: bw.Basis) -> np.ndarray:
+def values_of(result: bw.Result, model: bw.TabularModel, basis: bw.bases.Basis) -> np.ndarray:
     return reference.features_of(model, basis) @ result.coef
 
 
@@ -73,7 +73,7 @@ def test_rescaling_basis_columns_changes_nothing(
     np.testing.assert_allclose(other.dual, plain.dual, rtol=0.0, atol=1e-6 * mass)
 
 
-def unique_values(model: bw.TabularModel, basis: bw.Basis, result: bw.Result) -> bool:
+def unique_values(model: bw.TabularModel, basis: bw.bases.Basis, result: bw.Result) -> bool:
     """Whether the rows with dual mass determine the coefficients, by a clear margin."""
     rows = reference.bellman_rows(model, reference.features_of(model, basis))
     used = rows[result.dual > 1e-6 / (1.0 - model.discount)]
@@ -121,7 +121,7 @@ def test_renumbering_states_does_not_change_what_dia_finds(
 
 @given(problem=strategies.problems(), power=st.integers(-6, 6))
 def test_units_of_cost_scale_the_answer(
-    problem: tuple[bw.TabularModel, bw.Basis, np.ndarray], power: int
+    problem: tuple[bw.TabularModel, bw.bases.Basis, np.ndarray], power: int
 ) -> None:
     model, basis, weights = problem
     unit = 10.0**power

@@ -79,7 +79,7 @@ def test_service_rates_tie_at_one_job_and_the_tie_is_decided() -> None:
     actions = np.array([result.policy.action(x) for x in range(queue.n_states)])
     other = actions.copy()
     other[1] = 2
-    costs = [bw.exact.policy_value(queue, bw.Table(a), 343)[0] for a in (actions, other)]
+    costs = [bw.exact.policy_value(queue, bw.TablePolicy(a), 343)[0] for a in (actions, other)]
     assert abs(costs[0] - costs[1]) == pytest.approx(12.0, abs=1.0)
 
 

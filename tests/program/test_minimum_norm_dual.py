@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import bellweight as bw
 
 
-def assert_same_dual(model: bw.TabularModel, basis: bw.Basis, weights: np.ndarray) -> None:
+def assert_same_dual(model: bw.TabularModel, basis: bw.bases.Basis, weights: np.ndarray) -> None:
     result = bw.solve(model, basis, bw.Fixed(weights), judge=False)
     wanted, _ = reference.two_step_dual(model, basis, weights)
     mass = 1.0 / (1.0 - model.discount)

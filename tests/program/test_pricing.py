@@ -13,9 +13,8 @@ from scipy.optimize import linprog, milp
 
 import bellweight as bw
 from bellweight.models.enumerate import all_pairs, all_states
-from bellweight.program.alp import AlpProgram
-from bellweight.program.master import IntegerProgram, is_network
-from bellweight.program.priced_rows import LinearRows
+from bellweight.program import AlpProgram, IntegerProgram, LinearRows
+from bellweight.program.integer_program import is_network
 
 
 def compact_dual(model: bw.LinearModel, moments: np.ndarray) -> tuple[float, np.ndarray]:
@@ -78,7 +77,7 @@ def enumerated(model: bw.LinearModel, moments: np.ndarray, lower: np.ndarray) ->
 @pytest.mark.parametrize("kernel", [True, False])
 def test_column_generation_agrees_with_the_compact_dual(size: str, kernel: bool) -> None:
     model = bw.problems.scheduling(size)
-    program = AlpProgram(bw.PricedRows(kernel=kernel).on(model, nonnegative(model)))
+    program = AlpProgram(bw.program.PricedRows(kernel=kernel).on(model, nonnegative(model)))
     start = np.append(1.0, model.initial_mean)
     crowded = start * np.append(1.0, np.linspace(1.8, 0.4, model.dimension))
     busy = start + np.append(0.0, np.linspace(5.0, 0.5, model.dimension))
@@ -110,7 +109,7 @@ def test_column_generation_agrees_with_enumeration_on_the_tiny_clinic(
     model = bw.problems.scheduling("tiny")
     lower = np.append(-np.inf, np.full(model.dimension, lowest))
     rng = np.random.default_rng(1)
-    program = AlpProgram(bw.PricedRows(kernel=kernel).on(model, bw.Affine(lower=lower)))
+    program = AlpProgram(bw.program.PricedRows(kernel=kernel).on(model, bw.Affine(lower=lower)))
     for _ in range(5):
         moments = np.append(1.0, rng.random(model.dimension) * model.state_upper)
         wanted = enumerated(model, moments, lower)
@@ -130,8 +129,8 @@ def knapsacks(draw: st.DrawFn) -> bw.LinearModel:
         action_cost=rng.integers(-6, 6, m).astype(float),
         next_state=rng.integers(0, 2, (n, n)).astype(float),
         next_action=rng.integers(-1, 2, (n, m)).astype(float),
-        noise=bw.Independent([bw.uniform(0, int(k)) for k in rng.integers(0, 3, n)]),
-        initial=bw.Independent([bw.uniform(0, int(k)) for k in upper]),
+        noise=bw.models.Independent([bw.Law.uniform(0, int(k)) for k in rng.integers(0, 3, n)]),
+        initial=bw.models.Independent([bw.Law.uniform(0, int(k)) for k in upper]),
         discount=draw(st.sampled_from([0.5, 0.9])),
         state_upper=upper,
         action_upper=3,
@@ -147,7 +146,7 @@ def test_pricing_agrees_with_enumeration_on_knapsacks(
     model: bw.LinearModel, data: st.DataObject
 ) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    rows = bw.PricedRows().on(model, bw.Affine())
+    rows = bw.program.PricedRows().on(model, bw.Affine())
     states = all_states(model, 10**5)
     number, actions = all_pairs(model, states, 10**5)
     for _ in range(3):
@@ -236,9 +235,11 @@ def test_infeasible_and_unbounded_programs_are_told_apart() -> None:
 def test_a_larger_box_shows_what_the_rows_do_not_cover() -> None:
     model = shop(row_upper=30.0)
     found = bw.solve(model, bw.Affine(), bw.Fixed(), judge=False)
-    assert bw.PricedRows().on(model, bw.Affine()).largest_violation(found.coef)[0] <= 1e-10
+    assert bw.program.PricedRows().on(model, bw.Affine()).largest_violation(found.coef)[0] <= 1e-10
     beyond, state, action = (
-        bw.PricedRows(lower=-4, upper=20).on(model, bw.Affine()).largest_violation(found.coef)
+        bw.program.PricedRows(lower=-4, upper=20)
+        .on(model, bw.Affine())
+        .largest_violation(found.coef)
     )
     stock, order = np.meshgrid(np.arange(-4.0, 21.0), np.arange(4.0))
     slack = 2.0 * stock + 5.0 * order - found.coef[0] - found.coef[1] * stock
@@ -254,15 +255,18 @@ def test_the_small_clinic_holds_where_its_simulated_backlog_goes() -> None:
     found = bw.solve(model, nonnegative(model), bw.Fixed())
     wider = model.state_upper + np.append(np.zeros(30), [400.0, 400.0, 400.0])
     for kernel in (True, False):
-        rows = bw.PricedRows(upper=wider, kernel=kernel).on(model, found.basis)
+        rows = bw.program.PricedRows(upper=wider, kernel=kernel).on(model, found.basis)
         assert rows.largest_violation(found.coef)[0] <= 1e-8
 
 
 def test_programs_over_a_larger_box_hold_there() -> None:
     model = bw.problems.scheduling("small")
     wider = model.state_upper + np.append(np.zeros(30), [40.0, 40.0, 40.0])
-    found = bw.solve(model, nonnegative(model), bw.Fixed(), rows=bw.PricedRows(upper=wider))
-    assert bw.PricedRows(upper=wider).on(model, found.basis).largest_violation(found.coef)[0] < 1e-7
+    found = bw.solve(model, nonnegative(model), bw.Fixed(), rows=bw.program.PricedRows(upper=wider))
+    assert (
+        bw.program.PricedRows(upper=wider).on(model, found.basis).largest_violation(found.coef)[0]
+        < 1e-7
+    )
 
 
 def test_the_result_counts_columns_and_proves_the_optimum() -> None:
@@ -291,7 +295,7 @@ def test_a_time_limit_on_pricing_is_never_a_silent_claim(monkeypatch: pytest.Mon
         return type(found)(found.state, found.action, found.bound - 1.0, False)
 
     monkeypatch.setattr(LinearRows, "_priced", cut_short)
-    with pytest.warns(bw.BellweightWarning, match="violated by up to 1"):
+    with pytest.warns(bw.errors.BellweightWarning, match="violated by up to 1"):
         found = bw.solve(model, bw.Affine(), bw.Fixed(), judge=False)
     assert found.status is bw.Status.TIME_LIMIT
     assert not found.history[-1].proven
@@ -319,10 +323,10 @@ def wrong_use(kind: str) -> None:
     {
         "degree": lambda: bw.solve(shop(), bw.Polynomial(2), bw.Fixed()),
         "custom": lambda: bw.solve(shop(), bw.Custom(lambda x: x), bw.Fixed()),
-        "rows": lambda: bw.solve(shop(), bw.Affine(), bw.Fixed(), rows=bw.AllRows()),
-        "columns": lambda: bw.PricedRows(columns=0),
-        "time limit": lambda: bw.PricedRows(time_limit=0.0),
-        "empty box": lambda: bw.PricedRows(upper=-1).on(shop(), bw.Affine()),
+        "rows": lambda: bw.solve(shop(), bw.Affine(), bw.Fixed(), rows=bw.program.AllRows()),
+        "columns": lambda: bw.program.PricedRows(columns=0),
+        "time limit": lambda: bw.program.PricedRows(time_limit=0.0),
+        "empty box": lambda: bw.program.PricedRows(upper=-1).on(shop(), bw.Affine()),
         "unbounded": lambda: bw.solve(
             shop(action_upper=np.inf, row_upper=np.inf, action_cost=[-5.0]), bw.Affine(), bw.Fixed()
         ),
@@ -338,23 +342,23 @@ def wrong_use(kind: str) -> None:
             bw.Fixed(),
         ),
         "weights": lambda: bw.solve(shop(), bw.Affine(), bw.Fixed(np.ones(3))),
-        "model": lambda: bw.PricedRows().on(bw.problems.single_queue(30), bw.Affine()),
+        "model": lambda: bw.program.PricedRows().on(bw.problems.single_queue(30), bw.Affine()),
     }[kind]()
 
 
 @pytest.mark.parametrize(
     ("kind", "error", "text"),
     [
-        ("degree", bw.BasisError, "affine value function"),
-        ("custom", bw.BasisError, "Custom basis cannot run"),
-        ("rows", bw.ArgumentError, "expected PricedRows"),
-        ("columns", bw.ArgumentError, "columns"),
-        ("time limit", bw.ArgumentError, "time_limit"),
-        ("empty box", bw.ArgumentError, "box of PricedRows is empty"),
-        ("unbounded", bw.SolverError, "pricing is unbounded"),
-        ("infeasible", bw.SolverError, "no pair of a state in the box"),
-        ("weights", bw.ArgumentError, 'expected "initial"'),
-        ("model", bw.ModelError, "expected a LinearModel"),
+        ("degree", bw.errors.BasisError, "affine value function"),
+        ("custom", bw.errors.BasisError, "Custom basis cannot run"),
+        ("rows", bw.errors.ArgumentError, "expected PricedRows"),
+        ("columns", bw.errors.ArgumentError, "columns"),
+        ("time limit", bw.errors.ArgumentError, "time_limit"),
+        ("empty box", bw.errors.ArgumentError, "box of PricedRows is empty"),
+        ("unbounded", bw.errors.SolverError, "pricing is unbounded"),
+        ("infeasible", bw.errors.SolverError, "no pair of a state in the box"),
+        ("weights", bw.errors.ArgumentError, 'expected "initial"'),
+        ("model", bw.errors.ModelError, "expected a LinearModel"),
     ],
 )
 def test_wrong_use_is_explained(kind: str, error: type[Exception], text: str) -> None:
@@ -370,5 +374,7 @@ def test_a_state_without_actions_is_named_when_it_is_met() -> None:
     )  # fmt: skip
     policy = bw.Greedy(basis=bw.Affine(), coef=np.zeros(2), model=model)
     assert policy.action([5]).tolist() == [3]
-    with pytest.raises(bw.ModelError, match="no action is admissible in the state where stock = 6"):
+    with pytest.raises(
+        bw.errors.ModelError, match="no action is admissible in the state where stock = 6"
+    ):
         policy.action([6])

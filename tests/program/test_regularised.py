@@ -15,11 +15,11 @@ from scipy import sparse
 
 import bellweight as bw
 from bellweight.common.checks import FloatArray
-from bellweight.program.regularised import PenaltyProgram
+from bellweight.program import PenaltyProgram
 
 
 def quadratic_dual(
-    model: bw.TabularModel, basis: bw.Basis, weights: FloatArray, delta: float
+    model: bw.TabularModel, basis: bw.bases.Basis, weights: FloatArray, delta: float
 ) -> FloatArray:
     """min cost' x + delta/2 |x|^2  s.t.  rows' x = moments, x >= 0, over all rows."""
     features = reference.features_of(model, basis)
@@ -46,7 +46,7 @@ def quadratic_dual(
 
 @given(problem=strategies.problems(max_states=8), level=st.sampled_from([1e-2, 0.1, 1.0, 10.0]))
 def test_agrees_with_a_quadratic_solver(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray], level: float
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray], level: float
 ) -> None:
     model, basis, weights = problem
     delta = level * (float(np.abs(model.cost).max()) or 1.0) * (1.0 - model.discount)
@@ -61,7 +61,7 @@ def test_agrees_with_a_quadratic_solver(
 
 @given(problem=strategies.problems(max_states=8))
 def test_a_small_one_gives_the_minimum_norm_dual(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray],
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray],
 ) -> None:
     model, basis, weights = problem
     assume(not isinstance(basis, bw.Indicator))
@@ -74,7 +74,7 @@ def test_a_small_one_gives_the_minimum_norm_dual(
 
 @given(problem=strategies.problems(max_states=8), level=st.sampled_from([0.1, 10.0]))
 def test_the_bound_is_repaired(
-    problem: tuple[bw.TabularModel, bw.Basis, FloatArray], level: float
+    problem: tuple[bw.TabularModel, bw.bases.Basis, FloatArray], level: float
 ) -> None:
     model, basis, weights = problem
     assume(not isinstance(basis, bw.Indicator))
@@ -103,7 +103,7 @@ def test_the_queue_reaches_the_limit_at_a_finite_size() -> None:
 
 def test_a_warm_solve_is_the_same_as_a_cold_one() -> None:
     model = bw.problems.single_queue(capacity=300)
-    rows = bw.AllRows().on(model, bw.Polynomial(2))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(2))
     even = np.full(model.n_states, 1.0 / model.n_states)
     warm = PenaltyProgram(rows, 0.5, model.initial)
     warm.solve(rows.moments(even))
@@ -120,7 +120,7 @@ def test_sampled_rows_that_cover_everything_equal_all_rows() -> None:
     basis = bw.Polynomial(2)
     states = table.states.astype(np.int64)
     sampled = bw.SampledRows(states).on(model, basis)
-    whole = bw.AllRows().on(table, basis)
+    whole = bw.program.AllRows().on(table, basis)
     moments = whole.moments(table.initial)
     one, other = (PenaltyProgram(rows, 0.3).solve(moments) for rows in (sampled, whole))
     np.testing.assert_allclose(one.coef, other.coef, rtol=1e-6, atol=1e-8)
@@ -151,7 +151,7 @@ def test_saved_results_keep_the_regularisation(tmp_path) -> None:
     result.save(tmp_path / "a.npz")
     loaded = bw.Result.load(tmp_path / "a.npz", model=model)
     assert loaded.regularisation == 0.5
-    with pytest.raises(bw.ArgumentError, match=r"regularisation=0\.5: use the same"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"regularisation=0\.5: use the same"):
         bw.solve(model, bw.Polynomial(2), bw.DIA(), resume=loaded)
     again = bw.solve(model, bw.Polynomial(2), bw.DIA(), resume=loaded, regularisation=0.5)
     np.testing.assert_allclose(again.coef, result.coef, rtol=1e-6)
@@ -159,24 +159,24 @@ def test_saved_results_keep_the_regularisation(tmp_path) -> None:
 
 def test_one_that_drowns_in_rounding_is_refused() -> None:
     model = bw.problems.single_queue(capacity=100)
-    with pytest.raises(bw.ArgumentError, match="nothing beside the costs"):
+    with pytest.raises(bw.errors.ArgumentError, match="nothing beside the costs"):
         bw.solve(model, bw.Polynomial(3), bw.DIA(), regularisation=1e-21)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "1", True])
 def test_bad_regularisation(value: object) -> None:
     model = bw.problems.single_queue(capacity=10)
-    with pytest.raises(bw.ArgumentError, match="expected a number of zero or more"):
+    with pytest.raises(bw.errors.ArgumentError, match="expected a number of zero or more"):
         bw.solve(model, bw.Polynomial(1), bw.DIA(), regularisation=value)  # type: ignore[arg-type]
 
 
 def test_where_rows_cannot_be_listed_it_is_refused() -> None:
-    with pytest.raises(bw.ArgumentError, match="expected 0 for a linear model"):
+    with pytest.raises(bw.errors.ArgumentError, match="expected 0 for a linear model"):
         bw.solve(bw.problems.scheduling("tiny"), bw.Affine(), bw.DIA(), regularisation=1.0)
     model = bw.problems.single_queue(capacity=10)
-    with pytest.raises(bw.ArgumentError, match="does not go with an Indicator"):
+    with pytest.raises(bw.errors.ArgumentError, match="does not go with an Indicator"):
         bw.solve(model, bw.Indicator(), bw.DIA(), regularisation=1.0)
-    with pytest.raises(bw.ArgumentError, match="bounds on coefficients"):
+    with pytest.raises(bw.errors.ArgumentError, match="bounds on coefficients"):
         bw.solve(model, bw.Polynomial(1, lower=0.0), bw.DIA(), regularisation=1.0)
 
 
@@ -184,7 +184,7 @@ def test_moments_that_no_rows_reach() -> None:
     model = bw.problems.queue_network()
     rows = bw.SampledRows(bw.sample_states(model, 60, seed=1)).on(model, bw.Polynomial(2))
     far = np.zeros((1, 8)) + 1_000.0
-    with pytest.raises(bw.SolverError, match="grows without limit"):
+    with pytest.raises(bw.errors.SolverError, match="grows without limit"):
         PenaltyProgram(rows, 1.0).solve(np.asarray(bw.Polynomial(2)(far))[0])
 
 

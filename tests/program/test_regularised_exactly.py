@@ -11,7 +11,7 @@ import reference
 import bellweight as bw
 from bellweight.common.checks import FloatArray
 from bellweight.common.doubled import doubled, product, solve_definite, subtract
-from bellweight.program.regularised import PenaltyProgram
+from bellweight.program import PenaltyProgram
 
 
 def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
@@ -47,7 +47,7 @@ def fractions(numbers: FloatArray) -> list[Fraction]:
 class Exactly:
     """The rows, costs and moments of a model as fractions."""
 
-    def __init__(self, model: bw.TabularModel, basis: bw.Basis, weights: FloatArray) -> None:
+    def __init__(self, model: bw.TabularModel, basis: bw.bases.Basis, weights: FloatArray) -> None:
         features = [fractions(line) for line in reference.features_of(model, basis)]
         columns = [list(column) for column in zip(*features, strict=True)]
         discount = Fraction(model.discount)
@@ -96,7 +96,7 @@ SEEDS = [*range(12), 20, 25, 63]
 def test_plain_models_are_solved(seed: int) -> None:
     model, weights, delta = model_of(seed)
     basis = bw.Polynomial(min(2, model.n_states - 1))
-    rows = bw.AllRows().on(model, basis)
+    rows = bw.program.AllRows().on(model, basis)
     found = PenaltyProgram(rows, delta, weights).solve(rows.moments(weights), weights)
     assert found.status is bw.Status.OPTIMAL
     exactly = Exactly(model, basis, weights)
@@ -121,7 +121,7 @@ def test_a_program_with_a_constant_is_never_unbounded() -> None:
 @pytest.mark.parametrize("delta", [1.0, 1e-4])
 def test_a_long_queue_with_a_high_degree(delta: float) -> None:
     model = bw.problems.single_queue(capacity=9_999)
-    rows = bw.AllRows().on(model, bw.Polynomial(4))
+    rows = bw.program.AllRows().on(model, bw.Polynomial(4))
     program = PenaltyProgram(rows, delta, model.initial)
     found = program.solve(rows.moments(model.initial), model.initial)
     assert found.status is bw.Status.OPTIMAL

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import bellweight as bw
-from bellweight.program.repair import repaired
-from bellweight.program.rows import AllRows, TabularRows
+from bellweight.program import AllRows, TabularRows, repaired
 
 
 def exact_slack(rows: TabularRows, coef: np.ndarray, pair: int) -> Fraction:
@@ -52,7 +51,7 @@ def test_high_degrees_keep_their_bound(degree: int, initial: str) -> None:
     assert result.lower_bound <= optimum
     certificate = bw.certify(model, result)
     assert certificate.value == result.lower_bound
-    assert bw.verify(certificate, model).passed
+    assert bw.verify(model, certificate).passed
 
 
 def test_the_bound_of_the_paper_s_queue() -> None:
@@ -97,5 +96,5 @@ def test_a_shift_is_the_repair_of_what_is_no_optimum(seed: int) -> None:
 def test_a_repair_that_takes_much_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bw.problems.single_queue(capacity=200, initial="empty")
     monkeypatch.setattr(sys.modules["bellweight.solve"], "_MUCH", 1e-12)
-    with pytest.warns(bw.BellweightWarning, match="it takes to make every row hold"):
+    with pytest.warns(bw.errors.BellweightWarning, match="it takes to make every row hold"):
         bw.solve(model, bw.Polynomial(3), bw.Fixed("initial"), judge=False)

@@ -130,7 +130,7 @@ def test_a_comparison_that_is_given_is_not_simulated_again(
     assert "123 episodes" in words(page)
     # What is given is checked all the same: results of different models make no page together.
     other = bw.solve(bw.problems.single_queue(capacity=9), bw.Polynomial(1), bw.Fixed())
-    with pytest.raises(bw.ArgumentError, match="belong to different models"):
+    with pytest.raises(bw.errors.ArgumentError, match="belong to different models"):
         bw.report({"a": events, "b": other}, tmp_path / "page.html", evaluation=given)
 
 
@@ -175,7 +175,7 @@ def test_bad_arguments(result: bw.Result, events: bw.Result, tmp_path: Path) -> 
         "expected a Result": lambda: bw.report({}, page),
         "belongs to another model": lambda: bw.report(result, page, model=other),
         "takes an Evaluation": lambda: bw.report(
-            result, page, evaluation=bw.Comparison({}, {}, "")
+            result, page, evaluation=bw.evaluation.Comparison({}, {}, "")
         ),
         "expected a Result of solve": lambda: bw.report({"a": 3}, page),  # type: ignore[dict-item]
         "episodes is 1": lambda: bw.report(events, page, episodes=1),
@@ -195,7 +195,7 @@ def test_no_half_written_page_is_left(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "_write_text", full)
-    with pytest.raises(bw.FileError, match="No space left"):
+    with pytest.raises(bw.errors.FileError, match="No space left"):
         bw.report(result, page)
     assert page.read_text(encoding="utf-8") == "what was there before"
     assert os.listdir(tmp_path) == ["page.html"]
@@ -305,7 +305,7 @@ def test_a_cycle_shows_its_phases(tmp_path: Path) -> None:
 
 def test_states_spread_over_thousands_of_values(tmp_path: Path) -> None:
     desk = bw.LinearBuilder(discount=0.9)
-    stock = desk.state("stock", upper=10_000, initial=bw.uniform(0, 9_000))
+    stock = desk.state("stock", upper=10_000, initial=bw.Law.uniform(0, 9_000))
     sold = desk.action("sold", upper=5)
     desk.require(sold <= stock)
     desk.follow(stock, stock - sold)
@@ -331,7 +331,7 @@ def test_what_would_be_ignored_or_mixed_up_is_refused(
         "certificate does not go": lambda: bw.report({"a": result}, page, certificate=foreign),
         "model does not go with": lambda: bw.report(compared, page, model=queue),
     }.items():
-        with pytest.raises(bw.ArgumentError, match=problem):
+        with pytest.raises(bw.errors.ArgumentError, match=problem):
             call()
     bw.report(compared, page)
     assert "1 policy met the same" in words(page)

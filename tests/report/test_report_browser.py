@@ -16,7 +16,7 @@ from event_models import network
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import bellweight as bw
-from bellweight.reproduce import demo
+from bellweight.reproduce.queue import demo
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>"

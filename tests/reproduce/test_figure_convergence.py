@@ -13,20 +13,21 @@ from table2_small import TINY
 import bellweight as bw
 from bellweight import reproduce
 from bellweight.display.figures import convergence_figure
-from bellweight.reproduce import Wanted, figure_convergence
-from bellweight.reproduce.figure_convergence import ConvergenceFigure, FigureSettings
-from bellweight.reproduce.table2_runs import (
+from bellweight.reproduce import Wanted
+from bellweight.reproduce.network.figure_convergence import ConvergenceFigure, FigureSettings
+from bellweight.reproduce.network.runs import (
     Workshop,
 )
 
 # The figure.
 
+ARTEFACT = reproduce.find("figure-convergence")
 FIGURE = FigureSettings(episodes=40, states=200, iterations=4, seed=2)
 
 
 @pytest.fixture(scope="module")
 def figure() -> ConvergenceFigure:
-    return figure_convergence.reproduce(FIGURE)
+    return ARTEFACT.reproduce(FIGURE)
 
 
 def test_the_curves_are_successive_differences_of_the_moments(figure: ConvergenceFigure) -> None:
@@ -110,7 +111,7 @@ def test_a_figure_without_zeros_has_no_such_line() -> None:
 
 
 def test_the_figure_takes_one_number_of_states() -> None:
-    with pytest.raises(bw.ArgumentError, match="one number"):
-        figure_convergence.settings(Wanted(states=(1, 2)))
-    found = figure_convergence.settings(Wanted(states=(300,), quick=True, episodes=50))
+    with pytest.raises(bw.errors.ArgumentError, match="one number"):
+        ARTEFACT.settings(Wanted(states=(1, 2)))
+    found = ARTEFACT.settings(Wanted(states=(300,), quick=True, episodes=50))
     assert (found.states, found.episodes, found.iterations) == (300, 50, 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,32 +16,32 @@ from bellweight.display.panels import Panel, panel_figure
 from bellweight.display.topology import Node, Outside, topology_figure
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems import QueueNetwork
-from bellweight.reproduce import (
-    Settings,
-    Wanted,
-    figure_network,
-    figure_occupancy,
-    figure_queue,
-    figure_queue_view,
-)
-from bellweight.reproduce.figure_network import NetworkFigure
-from bellweight.reproduce.figure_occupancy import OccupancyFigure, elsewhere
-from bellweight.reproduce.figure_queue import Column, QueueFigure
+from bellweight.reproduce import Settings, Wanted
+from bellweight.reproduce.network.figure_network import NetworkFigure
 from bellweight.reproduce.paper import TABLE1
+from bellweight.reproduce.queue import curves, figure_occupancy, figure_queue
+from bellweight.reproduce.queue.curves import Column
+from bellweight.reproduce.queue.figure_occupancy import OccupancyFigure, elsewhere
+from bellweight.reproduce.queue.figure_queue import QueueFigure
 from bellweight.reproduce.verdicts import Word
 
 DIFFERS = "Geometric: DIA (Random) is accurate where its policy spends its time"
 
 
+def reproduced(name: str) -> Any:
+    artefact = reproduce.find(name)
+    return artefact.reproduce(artefact.settings(Wanted(quick=True)))
+
+
 @pytest.fixture(scope="module")
 def queue() -> QueueFigure:
     """The figure at full size; everything in it is exact."""
-    return figure_queue.reproduce(figure_queue.settings(Wanted(quick=True)))
+    return reproduced("figure-queue")
 
 
 @pytest.fixture(scope="module")
 def occupancy(queue: QueueFigure) -> OccupancyFigure:
-    return OccupancyFigure(queue.columns, Settings())
+    return OccupancyFigure(queue.columns, settings=Settings())
 
 
 def column(figure: QueueFigure | OccupancyFigure, initial: str) -> Column:
@@ -67,7 +68,7 @@ def test_every_policy_of_table_1_is_there(queue: QueueFigure) -> None:
 
 
 def test_thresholds_are_those_of_the_policies(queue: QueueFigure) -> None:
-    changes = figure_queue_view.changes
+    changes = figure_queue.changes
     optimal = [(0, 0.0), (1, 0.2), (2, 0.4), (28, 0.6), (49_998, 0.4)]
     for found in queue.columns:
         assert np.array(changes(found["Optimal"])) == pytest.approx(np.array(optimal))
@@ -99,15 +100,15 @@ def test_the_papers_statements_on_accuracy_are_judged(queue: QueueFigure) -> Non
 
 def test_the_statements_fail_when_the_numbers_do(queue: QueueFigure) -> None:
     columns = [swapped(found, "Fixed 0.9", "Fixed 0.999") for found in queue.columns]
-    words = [entry.verdict.word for entry in figure_queue_view.compared(columns)]
+    words = [entry.verdict.word for entry in figure_queue.compared(columns)]
     assert words[:2] == [Word.DIFFERS, Word.DIFFERS]
     empty = swapped(column(queue, "empty"), "PIA", "Fixed 0.999")
-    entry = figure_queue_view.compared([empty])[2]
+    entry = figure_queue.compared([empty])[2]
     assert entry.verdict.word is Word.DIFFERS
     assert "over the weights of PIA it is the other way round" in entry.verdict.reason
     # Without that excuse there is no reason to give.
     curves = tuple(replace(curve, weights=curve.occupancy) for curve in empty.curves)
-    entry = figure_queue_view.compared([replace(empty, curves=curves)])[2]
+    entry = figure_queue.compared([replace(empty, curves=curves)])[2]
     assert "no reason is known" in entry.verdict.reason
 
 
@@ -127,7 +128,7 @@ def test_the_panels_show_what_the_rows_say(queue: QueueFigure) -> None:
     figure = queue.figure()
     axes = figure.axes
     assert len(axes) == 9
-    shown = figure_queue_view.DRAWN
+    shown = curves.DRAWN
     legend = figure.legends[0]
     assert [text.get_text() for text in legend.get_texts()] == list(shown)
     assert all(len(panel.lines) == len(shown) for panel in axes)
@@ -153,7 +154,7 @@ def test_occupancies_are_distributions_and_distances_shares(occupancy: Occupancy
             assert curve.occupancy.sum() == pytest.approx(1.0, abs=1e-9)
             assert 0.0 <= elsewhere(found, curve.policy) <= 1.0
     model = bw.problems.single_queue(initial="empty")
-    constant = exact_occupancy(model, bw.Table(np.minimum(np.arange(50_000), 1) * 3))
+    constant = exact_occupancy(model, bw.TablePolicy(np.minimum(np.arange(50_000), 1) * 3))
     weights = column(occupancy, "empty")["Fixed 0.999"].occupancy
     assert np.abs(weights - constant.weights).sum() < 1e-9
 
@@ -194,7 +195,7 @@ def test_the_occupancy_figure_has_three_log_panels(occupancy: OccupancyFigure) -
 
 
 def test_the_network_is_the_papers() -> None:
-    found = figure_network.reproduce(figure_network.settings(Wanted()))
+    found = reproduced("figure-network")
     assert [entry.verdict.word for entry in found.compared()] == [Word.MATCHES] * 4
     assert [row["next"] for row in found.rows().rows] == [
         "2",
@@ -210,13 +211,13 @@ def test_the_network_is_the_papers() -> None:
 
 def test_another_network_is_noticed() -> None:
     groups = ((0, 2), (1, 5), (3, 4, 6, 7))
-    other = NetworkFigure(QueueNetwork(groups=groups), Settings(), discount=0.99, n_basis=44)
+    other = NetworkFigure(QueueNetwork(groups=groups), 0.99, 44, settings=Settings())
     words = [entry.verdict.word for entry in other.compared()]
     assert words == [Word.DIFFERS, Word.MATCHES, Word.DIFFERS, Word.DIFFERS]
 
 
 def test_the_picture_names_every_queue_and_draws_every_route() -> None:
-    found = figure_network.reproduce(Settings())
+    found = reproduced("figure-network")
     axes = found.figure().axes[0]
     texts = [text.get_text() for text in axes.texts]
     assert [text for text in texts if text.isdigit()] == [str(i) for i in range(1, 9)]
@@ -251,5 +252,5 @@ def test_steps_do_not_hide_each_other() -> None:
 
 @pytest.mark.parametrize("name", ["figure-queue", "figure-occupancy", "figure-network"])
 def test_wrong_settings_are_refused(name: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=f"--episodes does not go with {name}"):
+    with pytest.raises(bw.errors.ArgumentError, match=f"--episodes does not go with {name}"):
         reproduce.find(name).settings(Wanted(episodes=9))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,21 +21,21 @@ from bellweight.cli.main import run
 from bellweight.display import Column, Table
 from bellweight.problems import single_queue
 from bellweight.reproduce import (
+    Artefact,
     Reproduction,
     Settings,
     Wanted,
-    clinic,
     everything,
-    figure_convergence,
-    figure_queue,
     folder,
     index,
-    queue_runs,
-    table1,
-    table5,
     verdicts,
 )
-from bellweight.reproduce.paper import Printed
+from bellweight.reproduce.clinic import table5
+from bellweight.reproduce.clinic import tables_3_4 as clinic
+from bellweight.reproduce.network import figure_convergence
+from bellweight.reproduce.paper import CLINIC_TABLES
+from bellweight.reproduce.queue import curves, table1
+from bellweight.reproduce.queue import runs as queue_runs
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.times import table as time_table
 from bellweight.reproduce.verdicts import Compared, Verdict, Word
@@ -49,8 +48,6 @@ NAMES = ["table1", "table2", "figure-queue"]
 class Stub(Reproduction):
     """A reproduction of one number."""
 
-    settings: Settings
-    name: str = ""
     complete: bool = True
     word: Word = Word.MATCHES
 
@@ -59,7 +56,7 @@ class Stub(Reproduction):
         return f"A picture: {HOSTILE}" if self.name.startswith("figure") else ""
 
     def document(self) -> dict[str, Any]:
-        return {"seconds": 1.5}
+        return {"word": self.word}
 
     def rows(self) -> Table:
         return Table(HOSTILE, (Column("n", "n"),), ({"n": self.settings.seed},))
@@ -89,31 +86,26 @@ class Stubs:
     interrupt: str = ""
 
     def find(self, name: str) -> Any:
-        def settings(wanted: Wanted) -> Settings:
-            return Settings(5 if wanted.quick else 50, wanted.seed, wanted.jobs)
-
-        def compute(
-            settings: Settings, tell: Callable[[str, float], None], keep: Callable[..., object]
-        ) -> Stub:
+        def steps(settings: Settings, tell: Callable[[str, float], None]) -> Iterator[Stub]:
             self.computed.append(name)
-            found = Stub(settings, name, word=self.words.get(name, Word.MATCHES))
+            # Known beforehand, as the caption depends on it.
+            found = Stub(word=self.words.get(name, Word.MATCHES), settings=settings, name=name)
             tell("half", 0.5)
-            keep(replace(found, complete=False))
+            yield replace(found, complete=False)
             if name == self.interrupt:
                 raise KeyboardInterrupt
-            return found
+            yield found
 
-        return SimpleNamespace(EPISODES=50, RESUMES=False, settings=settings, reproduce=compute)
+        return Artefact(name, steps, full=Settings(50), quick=Settings(5), takes=("quick",))
 
 
 @pytest.fixture
 def stubs(monkeypatch: pytest.MonkeyPatch) -> Stubs:
     found = Stubs({"table2": Word.DIFFERS, "figure-queue": Word.NOT_REPRODUCED})
     monkeypatch.setattr(everything, "find", found.find)
-    few = {name: reproduce.TITLES[name] for name in NAMES}
-    monkeypatch.setattr(everything, "PAPER", tuple(few))
-    monkeypatch.setattr(index, "TITLES", few)
-    monkeypatch.setattr(index, "PAPER", tuple(few))
+    few = {name: reproduce.CONTENTS[name] for name in NAMES}
+    for module in (everything, index):
+        monkeypatch.setattr(module, "CONTENTS", few)
     return found
 
 
@@ -201,16 +193,17 @@ def test_progress_names_the_part_and_the_share_of_the_whole(stubs: Stubs, tmp_pa
     assert texts[:3] == ("1 of 3: table1", "1 of 3: table1, half", "2 of 3: table2")
     assert list(shares) == sorted(shares)
     assert shares[0] == 0.0
-    seconds = [everything.SECONDS[name][1] for name in NAMES]
+    seconds = [reproduce.CONTENTS[name].seconds[1] for name in NAMES]
     assert shares[-1] == pytest.approx(1.0 - 0.5 * seconds[-1] / sum(seconds))
 
 
 def test_every_artefact_has_its_words_and_an_expected_time() -> None:
-    assert set(everything.SECONDS) == set(reproduce.PAPER)
-    assert set(reproduce.ABOUT) == set(reproduce.TITLES)
-    assert sum(full for _, full in everything.SECONDS.values()) < 3_600.0
-    for name in reproduce.TITLES:
+    assert sum(entry.seconds[1] for entry in reproduce.CONTENTS.values()) < 3_600.0
+    for name, entry in reproduce.CONTENTS.items():
+        assert entry.title
+        assert entry.about
         artefact = reproduce.find(name)
+        assert artefact.name == name
         assert artefact.settings(Wanted(quick=True)).seed == 0
 
 
@@ -227,10 +220,10 @@ def test_half_a_result_is_not_taken_for_a_finished_row(
     for module in (clinic, table5):
         monkeypatch.setattr(module, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        table5.reproduce(Settings())
+        reproduce.find("table5").reproduce(Settings())
     model = bw.problems.scheduling("small")
     with pytest.raises(KeyboardInterrupt):
-        clinic._Bench(model, Settings(2)).row("Fixed", bw.Fixed(), Printed(1.0, 1.0), 1.0)
+        clinic.Runs(model, Settings(2)).row("Fixed", bw.Fixed(), CLINIC_TABLES["table3"])
 
 
 # Errors.
@@ -285,7 +278,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work(
     blocked = tmp_path / "file"
     blocked.write_text("mine", encoding="utf-8")
     monkeypatch.setattr(everything, "plan", None)
-    monkeypatch.setattr(table1, "reproduce", None)
+    monkeypatch.setattr(table1, "steps", None)
     target = str(blocked / "inside")
     code, line = failure(["reproduce", name, "--out", target], capsys)
     assert code == exits.BAD_INPUT
@@ -298,7 +291,7 @@ def test_unknown_names_are_one_line_with_all_names(
 ) -> None:
     code, line = failure(["reproduce", name], capsys)
     assert code == exits.WRONG_USAGE
-    for known in (*reproduce.TITLES, "all"):
+    for known in (*reproduce.CONTENTS, "all"):
         assert known in line
 
 
@@ -324,7 +317,7 @@ def test_the_page_holds_every_artefact_and_counts_verdicts(stubs: Stubs, tmp_pat
         assert f'<a href="{name}.tex">' in page
     summary = page[page.index("<tbody>") : page.index("</tbody>")]
     rows = [re.sub(r"<[^>]+>", "|", row) for row in summary.split("</tr>") if row]
-    cells = [[cell for cell in row.split("|") if cell] for row in rows]
+    cells = [[cell for cell in row.split("|") if cell.strip()] for row in rows]
     numbers = {row[0]: row[1:6] for row in cells}
     assert numbers == {
         "table1": ["1", "1", "0", "0", "0"],
@@ -344,8 +337,8 @@ def test_the_page_holds_every_artefact_and_counts_verdicts(stubs: Stubs, tmp_pat
 def test_text_from_outside_is_escaped(
     stubs: Stubs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "TITLES", dict.fromkeys(NAMES, HOSTILE))
-    monkeypatch.setattr(index, "ABOUT", dict.fromkeys(NAMES, HOSTILE))
+    hostile = reproduce.Entry(HOSTILE, HOSTILE, "", (1.0, 1.0))
+    monkeypatch.setattr(index, "CONTENTS", dict.fromkeys(NAMES, hostile))
     everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "<script" not in page
@@ -355,19 +348,16 @@ def test_text_from_outside_is_escaped(
     assert "<script" not in (tmp_path / "figure-queue.tex").read_text(encoding="utf-8")
 
 
-def test_what_is_ours_is_not_headed_as_a_figure_of_the_paper(
+def test_every_section_is_headed_as_a_table_or_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """On the page and in the Markdown, for every name that there is."""
     stubs = Stubs()
     monkeypatch.setattr(everything, "find", stubs.find)
-    monkeypatch.setattr(everything, "PAPER", tuple(reproduce.TITLES))
     everything.run(everything.plan(Wanted(folder=tmp_path)), tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     headings = re.findall(r"<h2>(.*?): ", page)
-    assert headings == [
-        *(f"Table {number}" for number in range(1, 6)), *["Figure"] * 4, "Beyond the paper",
-    ]  # fmt: skip
+    assert headings == [*(f"Table {number}" for number in range(1, 6)), *["Figure"] * 4]
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (.*?): ", text, flags=re.MULTILINE) == headings
 
@@ -394,7 +384,7 @@ def test_a_page_of_a_quick_run_says_what_is_not_judged(stubs: Stubs, tmp_path: P
 
 def test_a_document_of_an_older_version_is_an_error(stubs: Stubs, tmp_path: Path) -> None:
     (tmp_path / "table1.json").write_text(json.dumps({"settings": {"seed": 0}}), encoding="utf-8")
-    with pytest.raises(bw.FileError, match="another version"):
+    with pytest.raises(bw.errors.FileError, match="another version"):
         index.documents(tmp_path)
 
 
@@ -422,19 +412,19 @@ REAL = [
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
     places = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
-    few = {name: reproduce.TITLES[name] for name in REAL}
+    few = {name: reproduce.CONTENTS[name] for name in REAL}
+    convergence = figure_convergence.FigureSettings(episodes=20, states=200, iterations=3)
+    smaller = ((table1, Settings(50)), (table5, Settings(20)), (figure_convergence, convergence))
     with pytest.MonkeyPatch.context() as patch:
         for module in (everything, index):
-            patch.setattr(module, "PAPER", tuple(few))
-        patch.setattr(index, "TITLES", few)
-        for queue in (table1, figure_queue):
+            patch.setattr(module, "CONTENTS", few)
+        for queue in (table1, curves):
             patch.setattr(queue, "single_queue", partial(single_queue, capacity=300))
-        patch.setattr(table1, "_QUICK", 50)
-        patch.setattr(table5, "_QUICK", 20)
+        for artefacts, quick in smaller:
+            changed = tuple(replace(each, quick=quick) for each in artefacts.ARTEFACTS)
+            patch.setattr(artefacts, "ARTEFACTS", changed)
         patch.setattr(table5, "DEGREES", (1,))
         patch.setattr(folder, "_PICTURES", ("png",))
-        small = figure_convergence.FigureSettings(episodes=20, states=200, iterations=3)
-        patch.setattr(figure_convergence, "settings", lambda _: small)
         assert run(words(places[0], "--quick")) == exits.DONE
         assert run(words(places[1], "--quick", "--jobs", "1")) == exits.DONE
         yield places

@@ -11,21 +11,22 @@ import pytest
 
 import bellweight as bw
 from bellweight import reproduce
-from bellweight.reproduce import Wanted, queue_runs, table1, verdicts
+from bellweight.reproduce import Wanted, verdicts
 from bellweight.reproduce.paper import TABLE1, Printed
-from bellweight.reproduce.table1 import Table1
-from bellweight.reproduce.table1_view import same_order
+from bellweight.reproduce.queue import runs
+from bellweight.reproduce.queue.table1 import Table1, same_order
 
 POLICIES = list(TABLE1["empty"])
 ADAPTIVE = ["PIA", "DIA (Random)", "DIA (0.9)"]
 EPISODES = 4_000
+ARTEFACT = reproduce.find("table1")
 
 
 @pytest.fixture(scope="module")
 def table() -> Table1:
     """The whole table at full size, with a short simulation."""
     kept: list[int] = []
-    found = table1.reproduce(
+    found = ARTEFACT.reproduce(
         reproduce.Settings(episodes=EPISODES, seed=7),
         keep=lambda so_far: kept.append(len(so_far.tables())),
     )
@@ -59,7 +60,7 @@ def test_certificates_stand_beside_the_true_loss(table: Table1) -> None:
 
 def test_the_settings_are_the_papers() -> None:
     # Every decay from 0.98 on gives the same policy, so the costs alone would not tell.
-    methods = queue_runs.methods(100)
+    methods = runs.methods(100)
     for name, decay in (("Fixed 0.9", 0.9), ("Fixed 0.999", 0.999)):
         method = methods[name]
         assert isinstance(method, bw.Fixed)
@@ -178,7 +179,7 @@ def test_files_hold_every_number(table: Table1, tmp_path: Path) -> None:
 def test_a_folder_that_is_a_file_is_an_error(table: Table1, tmp_path: Path) -> None:
     blocked = tmp_path / "out"
     blocked.write_text("mine", encoding="utf-8")
-    with pytest.raises(bw.FileError, match="cannot make the folder"):
+    with pytest.raises(bw.errors.FileError, match="cannot make the folder"):
         reproduce.write(table, blocked)
     assert blocked.read_text(encoding="utf-8") == "mine"
 
@@ -217,12 +218,12 @@ def test_latex_names_the_seed_and_holds_every_row(table: Table1, tmp_path: Path)
 
 
 def test_quick_is_a_short_simulation() -> None:
-    assert table1.settings(Wanted(quick=True)).episodes == 20_000
-    assert table1.settings(Wanted(quick=True, episodes=77)).episodes == 77
-    assert table1.settings(Wanted(quick=True, exact=True)).episodes is None
+    assert ARTEFACT.settings(Wanted(quick=True)).episodes == 20_000
+    assert ARTEFACT.settings(Wanted(quick=True, episodes=77)).episodes == 77
+    assert ARTEFACT.settings(Wanted(quick=True, exact=True)).episodes is None
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(bw.ArgumentError, match=r"'table9' is not reproduced here.*table1"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"'table9' is not reproduced here.*table1"):
         reproduce.find("table9")
-    assert reproduce.find("table1").EPISODES == 1_000_000
+    assert ARTEFACT.full.episodes == 1_000_000

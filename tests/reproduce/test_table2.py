@@ -18,10 +18,9 @@ from bellweight.cli import exits
 from bellweight.cli.main import run as command
 from bellweight.common.streams import stream_keys
 from bellweight.display import to_csv, to_text
-from bellweight.reproduce import Wanted, folder, table2, verdicts
-from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON, TABLE2_SECONDS
-from bellweight.reproduce.table2 import Table2
-from bellweight.reproduce.table2_runs import (
+from bellweight.reproduce import Wanted, folder, verdicts
+from bellweight.reproduce.network import table2
+from bellweight.reproduce.network.runs import (
     BASELINES,
     BEST_STATIC,
     LAST_BUFFER,
@@ -35,11 +34,15 @@ from bellweight.reproduce.table2_runs import (
     methods,
     tasks,
 )
+from bellweight.reproduce.network.table2 import Table2
+from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON, TABLE2_SECONDS
+
+ARTEFACT = reproduce.find("table2")
 
 
 @pytest.fixture(scope="module")
 def table() -> Table2:
-    return table2.reproduce(TINY)
+    return ARTEFACT.reproduce(TINY)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +198,7 @@ def interrupted_at(place: int, folder: Path) -> list[int]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        table2.reproduce(replace(TINY, folder=folder), keep=keep)
+        ARTEFACT.reproduce(replace(TINY, folder=folder), keep=keep)
     return kept
 
 
@@ -210,7 +213,7 @@ def test_an_interrupted_run_goes_on_to_the_same_table(table: Table2, tmp_path: P
     told: list[str] = []
     # The seed alone decides: not the interruptions, nor the number of workers.
     settings = replace(TINY, folder=tmp_path, jobs=1)
-    found = table2.reproduce(settings, lambda text, _: told.append(text))
+    found = ARTEFACT.reproduce(settings, lambda text, _: told.append(text))
     assert f"17 of 30 rows found in {tmp_path}" in told
     assert found.complete
     assert timeless(found) == timeless(table)
@@ -229,7 +232,7 @@ def test_a_finished_table_is_read_not_computed(
     reproduce.write(table, tmp_path)
     monkeypatch.setattr(Workshop, "run", None)
     monkeypatch.setattr(Workshop, "warm_up", None)
-    assert table2.reproduce(replace(TINY, folder=tmp_path)).runs == table.runs
+    assert ARTEFACT.reproduce(replace(TINY, folder=tmp_path)).runs == table.runs
 
 
 @pytest.mark.parametrize(
@@ -247,8 +250,8 @@ def test_other_settings_are_refused(
 ) -> None:
     reproduce.write(table, tmp_path)
     before = (tmp_path / "table2.json").read_bytes()
-    with pytest.raises(bw.ArgumentError, match=f"{words}.*another folder"):
-        table2.reproduce(replace(TINY, folder=tmp_path, **change))
+    with pytest.raises(bw.errors.ArgumentError, match=f"{words}.*another folder"):
+        ARTEFACT.reproduce(replace(TINY, folder=tmp_path, **change))
     assert (tmp_path / "table2.json").read_bytes() == before
 
 
@@ -259,14 +262,14 @@ def test_other_code_and_damaged_files_are_refused(
     with monkeypatch.context() as patch:
         patch.setattr(folder, "code_version", lambda: "older")
         reproduce.write(table, tmp_path)
-    with pytest.raises(bw.ArgumentError, match="another version of Bellweight"):
-        table2.reproduce(settings)
+    with pytest.raises(bw.errors.ArgumentError, match="another version of Bellweight"):
+        ARTEFACT.reproduce(settings)
     document = folder.document(table)
     del document["runs"][0]["cost"]
     for text in ("", "{", "[]", '{"settings": 3}', json.dumps(document)):
         (tmp_path / "table2.json").write_text(text, encoding="utf-8")
-        with pytest.raises(bw.FileError, match="damaged: delete it"):
-            table2.reproduce(settings)
+        with pytest.raises(bw.errors.FileError, match="damaged: delete it"):
+            ARTEFACT.reproduce(settings)
 
 
 def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
@@ -275,7 +278,8 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table2, "QUICK", replace(TINY, seed=0))
+    quick = replace(ARTEFACT, quick=replace(TINY, seed=0))
+    monkeypatch.setattr(table2, "ARTEFACTS", (quick,))
     words = ["reproduce", "table2", "--quick", "--seed", "5", "--out", str(tmp_path / "out")]
     reproduce.write(replace(table, runs=table.runs[:27]), tmp_path / "out")
     with monkeypatch.context() as patch:
@@ -309,7 +313,7 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
 def test_an_interrupted_method_is_not_taken_for_a_finished_row(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def watch(_: bw.Iteration) -> None:
+    def watch(_: bw.weights.HistoryEntry) -> None:
         raise KeyboardInterrupt  # `solve` answers it with a result of status INTERRUPTED
 
     with pytest.raises(KeyboardInterrupt):
@@ -345,15 +349,15 @@ def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_refused(wanted: Wanted, words: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=words):
-        table2.settings(wanted)
+    with pytest.raises(bw.errors.ArgumentError, match=words):
+        ARTEFACT.settings(wanted)
 
 
 def test_quick_is_a_small_version_and_options_override_it() -> None:
-    quick = table2.settings(Wanted(quick=True, episodes=77, seed=3))
+    quick = ARTEFACT.settings(Wanted(quick=True, episodes=77, seed=3))
     assert (quick.episodes, quick.seed, quick.samples) == (77, 3, 2)
     assert quick.occupancy_episodes < Table2Settings().occupancy_episodes
-    usual = table2.settings(Wanted(states=(20_000,), samples=7))
+    usual = ARTEFACT.settings(Wanted(states=(20_000,), samples=7))
     assert (usual.states, usual.samples, usual.episodes) == ((20_000,), 7, 80_000)
 
 

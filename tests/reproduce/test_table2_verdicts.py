@@ -9,14 +9,15 @@ import pytest
 from scipy import stats
 from table2_small import made_up, summary
 
-from bellweight.reproduce import table2_view, verdicts
-from bellweight.reproduce.paper import Printed
-from bellweight.reproduce.table2_runs import (
+from bellweight.reproduce import verdicts
+from bellweight.reproduce.network import table2_view
+from bellweight.reproduce.network.runs import (
     LAST_BUFFER,
     METHODS,
     Table2Settings,
 )
-from bellweight.reproduce.table2_summary import estimate
+from bellweight.reproduce.network.summary import estimate
+from bellweight.reproduce.paper import Printed
 
 
 def test_the_two_intervals_answer_different_questions() -> None:

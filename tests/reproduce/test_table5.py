@@ -10,16 +10,19 @@ import pytest
 
 import bellweight as bw
 from bellweight import reproduce
-from bellweight.reproduce import table5, table5_view, verdicts
+from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Wanted
+from bellweight.reproduce.clinic import table5, table5_view
+from bellweight.reproduce.clinic.table5 import Table5
 from bellweight.reproduce.paper import TABLE5, TABLE5_DIFFERENCE, Printed
-from bellweight.reproduce.table5 import Table5
+
+ARTEFACT = reproduce.find("table5")
 
 
 @pytest.fixture(scope="module")
 def found() -> Table5:
     kept: list[int] = []
-    table = table5.reproduce(
+    table = ARTEFACT.reproduce(
         reproduce.Settings(episodes=500, seed=3),
         keep=lambda so_far: kept.append(len(so_far.rows().rows)),
     )
@@ -114,14 +117,14 @@ def test_the_files_hold_everything(found: Table5, tmp_path: Path) -> None:
 
 
 def test_settings() -> None:
-    assert reproduce.find("table5").EPISODES == table5.settings(Wanted()).episodes == 11_000
-    assert table5.settings(Wanted(quick=True)).episodes == 1_000
-    assert table5.settings(Wanted(exact=True)).episodes is None
-    assert table5.settings(Wanted(episodes=77, seed=3)).seed == 3
-    with pytest.raises(bw.ArgumentError, match="not both"):
-        table5.settings(Wanted(exact=True, episodes=10))
-    with pytest.raises(bw.ArgumentError, match="--samples does not go with table5"):
-        table5.settings(Wanted(samples=3))
+    assert ARTEFACT.full.episodes == ARTEFACT.settings(Wanted()).episodes == 11_000
+    assert ARTEFACT.settings(Wanted(quick=True)).episodes == 1_000
+    assert ARTEFACT.settings(Wanted(exact=True)).episodes is None
+    assert ARTEFACT.settings(Wanted(episodes=77, seed=3)).seed == 3
+    with pytest.raises(bw.errors.ArgumentError, match="not both"):
+        ARTEFACT.settings(Wanted(exact=True, episodes=10))
+    with pytest.raises(bw.errors.ArgumentError, match="--samples does not go with table5"):
+        ARTEFACT.settings(Wanted(samples=3))
 
 
 def test_a_cost_inside_the_printed_interval_would_match() -> None:
@@ -132,7 +135,7 @@ def test_a_cost_inside_the_printed_interval_would_match() -> None:
 
 def test_exact_values_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table5, "DEGREES", (1,))
-    found = table5.reproduce(reproduce.Settings())
+    found = ARTEFACT.reproduce(reproduce.Settings())
     assert found.complete
     assert all(row.simulated is None for row in found[1].rows)
     assert "simulated" not in [column.key for table in found.tables() for column in table.columns]

@@ -26,12 +26,12 @@ def two_warehouses() -> bw.LinearModel:
     cannot say that stock is of use while demand waits, so nothing is ever ordered.
     """
     made = bw.LinearBuilder(discount=0.95, name="two warehouses")
-    stock = [made.state(f"stock {k}", upper=30, initial=bw.certain(5)) for k in (1, 2)]
-    waiting = [made.state(f"waiting {k}", upper=10, initial=bw.certain(2)) for k in (1, 2)]
+    stock = [made.state(f"stock {k}", upper=30, initial=bw.Law.certain(5)) for k in (1, 2)]
+    waiting = [made.state(f"waiting {k}", upper=10, initial=bw.Law.certain(2)) for k in (1, 2)]
     order = [made.action(f"order {k}", upper=5) for k in (1, 2)]
     serve = [made.action(f"serve {k}", upper=5) for k in (1, 2)]
     transfer = made.action("transfer", upper=5)
-    demand = [made.noise(f"demand {k}", bw.poisson(2.0, 6)) for k in (1, 2)]
+    demand = [made.noise(f"demand {k}", bw.Law.poisson(2.0, 6)) for k in (1, 2)]
     made.require(serve[0] + transfer <= stock[0])
     made.require(serve[1] <= stock[1])
     made.follow(stock[0], stock[0] - serve[0] - transfer + order[0])
@@ -47,10 +47,10 @@ def two_warehouses() -> bw.LinearModel:
 def repair_desk() -> bw.LinearModel:
     """A desk where the affine value is right: sending jobs away costs more than it saves."""
     desk = bw.LinearBuilder(discount=0.9, name="desk")
-    jobs = desk.state("jobs", upper=40, initial=bw.certain(5))
+    jobs = desk.state("jobs", upper=40, initial=bw.Law.certain(5))
     own = desk.action("own", upper=6)
     sent = desk.action("sent", upper=3)
-    new = desk.noise("new", bw.poisson(2.0, 6))
+    new = desk.noise("new", bw.Law.poisson(2.0, 6))
     desk.require(own + sent <= jobs)
     desk.follow(jobs, jobs - own - sent + new)
     desk.cost(2 * jobs + 9 * sent)
@@ -66,7 +66,7 @@ def solved(*given: Any, **options: Any) -> tuple[bw.Result, list[str]]:
         warnings.simplefilter("always")
         result = bw.solve(*given, **options)
     assert [str(one.message) for one in caught] == list(result.warnings)
-    assert all(one.category is bw.BellweightWarning for one in caught)
+    assert all(one.category is bw.errors.BellweightWarning for one in caught)
     return result, list(result.warnings)
 
 
@@ -106,7 +106,7 @@ def test_visits_outside_the_box_are_warned_of(warehouses: tuple[bw.Result, list[
     assert f"{100.0 * outside.share:.3g} %" in note
     assert f"{outside.variable} reaches {outside.reached:g}" in note
     assert "PricedRows" in note
-    wide = bw.PricedRows(upper=1_000)
+    wide = bw.program.PricedRows(upper=1_000)
     inside, fewer = solved(two_warehouses(), bw.Affine(), bw.Fixed(), rows=wide)
     assert inside.judgement is not None
     assert inside.judgement.outside is None
@@ -133,13 +133,13 @@ def test_a_tabular_policy_worse_than_random_is_warned_of(queue: bw.TabularModel)
     uniform = float(queue.initial @ bw.exact.policy_value(queue, bw.Uniform()))
     assert found.random.mean == pytest.approx(uniform, rel=1e-12)
     assert found.cost.mean == result.cost
-    assert found.minus_random == bw.Difference(found.cost.mean - found.random.mean, 0.0)
+    assert found.minus_random == bw.evaluation.Difference(found.cost.mean - found.random.mean, 0.0)
     assert len(notes) == 1
     assert notes[0].startswith("the policy is worse than acting at random")
 
 
 @pytest.mark.parametrize("method", [bw.DIA(), bw.Fixed(), bw.PIA()], ids=str)
-def test_good_policies_are_not_warned_of(queue: bw.TabularModel, method: bw.Method) -> None:
+def test_good_policies_are_not_warned_of(queue: bw.TabularModel, method: bw.weights.Method) -> None:
     settings = {"simulation": bw.Simulation(200)}
     for given in (
         ((queue, bw.Polynomial(2), method), {}),
@@ -202,8 +202,8 @@ def test_without_judging_nothing_is_simulated(
     exact, _ = solved(queue, bw.Polynomial(2), bw.Fixed(), judge=False)
     assert exact.cost is not None
     assert exact.judgement is None
-    bw.solve(queue, bw.Polynomial(2), bw.SmoothedALP(budget=1.0), judge=False)
-    with pytest.raises(bw.ArgumentError, match="judge is 'no'"):
+    bw.solve(queue, bw.Polynomial(2), bw.plans.SmoothedALP(budget=1.0), judge=False)
+    with pytest.raises(bw.errors.ArgumentError, match="judge is 'no'"):
         bw.solve(queue, bw.Polynomial(2), bw.Fixed(), judge="no")  # type: ignore[call-overload]
 
 
@@ -219,10 +219,12 @@ def test_plans_do_not_judge_the_solves_they_are_made_of(
 
     monkeypatch.setattr(judgement, "judge", counted)
     bw.solve(queue, bw.Polynomial(1), bw.Enriched(functions=4))
-    bw.solve(queue, bw.Polynomial(2), bw.PointwiseMaximum(methods=[bw.Fixed(), bw.FromPolicy()]))
+    bw.solve(
+        queue, bw.Polynomial(2), bw.plans.PointwiseMaximum(methods=[bw.Fixed(), bw.FromPolicy()])
+    )
     bw.solve(line(), bw.Polynomial(1), bw.Resampled(rounds=1, episodes=64), rows=ROWS)
     assert calls == []
-    smoothed = bw.solve(queue, bw.Polynomial(2), bw.SmoothedALP(budget=1.0))
+    smoothed = bw.solve(queue, bw.Polynomial(2), bw.plans.SmoothedALP(budget=1.0))
     assert len(calls) == 1
     assert smoothed.judgement is not None
     assert smoothed.judgement.target_is_random
@@ -310,7 +312,7 @@ def test_as_costly_as_random_is_told_where_better_is_possible() -> None:
 def test_within_noise_is_said_to_be_noise() -> None:
     result = bw.solve(line(), bw.Polynomial(1), bw.Fixed(), rows=ROWS)
     assert result.judgement is not None
-    doubtful = replace(result.judgement, minus_random=bw.Difference(-1.0, 2.0))
+    doubtful = replace(result.judgement, minus_random=bw.evaluation.Difference(-1.0, 2.0))
     note = judgement._random_note(backend_of(line()), doubtful)
     assert note.startswith("the policy is not clearly better than acting at random")
     assert "bellweight.compare" in note
@@ -320,11 +322,11 @@ def test_within_noise_is_said_to_be_noise() -> None:
 
 def test_where_no_random_action_is_known_it_is_said() -> None:
     made = bw.LinearBuilder(discount=0.9, name="even")
-    stock = made.state("stock", upper=10, initial=bw.certain(4))
+    stock = made.state("stock", upper=10, initial=bw.Law.certain(4))
     left, right = made.action("left", upper=3), made.action("right", upper=3)
     made.require(left == right)
     made.require(left <= stock)
-    made.follow(stock, stock - left + made.noise("new", bw.poisson(1.0, 3)))
+    made.follow(stock, stock - left + made.noise("new", bw.Law.poisson(1.0, 3)))
     made.cost(3 * stock + right)
     result, _ = solved(made.build(), bw.Affine(), bw.Fixed())
     found = result.judgement
@@ -371,7 +373,7 @@ def test_a_policy_that_cannot_be_simulated_is_kept_with_a_note(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
-        raise bw.ModelError("no action is admissible")
+        raise bw.errors.ModelError("no action is admissible")
 
     monkeypatch.setattr(judgement, "episode_costs", broken)
     result, notes = solved(line(), bw.Polynomial(1), bw.Fixed(), rows=ROWS)
@@ -380,7 +382,7 @@ def test_a_policy_that_cannot_be_simulated_is_kept_with_a_note(
 
 
 def test_an_interrupted_run_is_not_judged() -> None:
-    def stop(_: bw.Iteration) -> None:
+    def stop(_: bw.weights.HistoryEntry) -> None:
         raise KeyboardInterrupt
 
     result = bw.solve(
@@ -399,7 +401,7 @@ def test_time_of_judging_is_stated_apart() -> None:
     assert f"; judged in {result.judgement.seconds:.2f} s" in str(result)
 
 
-def budget(model: Any, policy: bw.Policy, longest: int) -> tuple[int, int]:
+def budget(model: Any, policy: bw.policies.Policy, longest: int) -> tuple[int, int]:
     return judgement._budget(backend_of(model).judging_steps(policy), longest)
 
 

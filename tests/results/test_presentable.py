@@ -40,7 +40,7 @@ def test_everything_has_all_its_faces(name: str, things: dict[str, Presentable])
     frame = thing.to_frame()
     assert len({len(column) for column in frame.values()}) == 1
     assert isinstance(thing.figure(), Figure)
-    with pytest.raises(bw.ArgumentError, match="no picture is named 'nothing', expected"):
+    with pytest.raises(bw.errors.ArgumentError, match="no picture is named 'nothing', expected"):
         thing.figure("nothing")
 
 
@@ -90,7 +90,7 @@ def test_a_result_without_its_model_shows_what_it_can(result: bw.Result, tmp_pat
     loaded = bw.Result.load(tmp_path / "queue.npz")
     assert list(loaded.pictures()) == ["gap", "convergence"]
     assert isinstance(loaded.figure(), Figure)
-    with pytest.raises(bw.PolicyError, match="without its model"):
+    with pytest.raises(bw.errors.PolicyError, match="without its model"):
         _ = loaded.visited
 
 
@@ -231,7 +231,7 @@ def test_thresholds_of_a_long_line_are_not_thinned_away() -> None:
 
     model = bw.EventModel(
         dimension=1, actions=["slow", "fast"], events=["in", "out"], cost=cost,
-        probability=probability, move=move, discount=0.99, initial=bw.Geometric(0.99),
+        probability=probability, move=move, discount=0.99, initial=bw.models.Geometric(0.99),
     )  # fmt: skip
     rows = bw.SampledRows(np.arange(600)[:, None])
     result = bw.solve(model, bw.Polynomial(2), bw.DIA(), rows=rows, simulation=bw.Simulation(200))
@@ -243,9 +243,9 @@ def test_thresholds_of_a_long_line_are_not_thinned_away() -> None:
 
 
 def test_small_costs_keep_their_digits() -> None:
-    gap = bw.Difference(7.4e-05, 2.0e-06)
+    gap = bw.evaluation.Difference(7.4e-05, 2.0e-06)
     assert str(gap) == "+0.0000740 +- 0.0000020"
-    assert str(bw.Difference(-0.1666, 1.1)) == "-0.167 +- 1.100"
+    assert str(bw.evaluation.Difference(-0.1666, 1.1)) == "-0.167 +- 1.100"
 
 
 def test_a_picture_of_what_is_not_known_is_refused() -> None:
@@ -253,5 +253,5 @@ def test_a_picture_of_what_is_not_known_is_refused() -> None:
     found = bw.solve(
         network(), bw.Polynomial(1), bw.DIA(), rows=rows, simulation=bw.Simulation(50), judge=False
     )
-    with pytest.raises(bw.ArgumentError, match="nothing to draw for gap"):
+    with pytest.raises(bw.errors.ArgumentError, match="nothing to draw for gap"):
         found.figure("gap")

@@ -13,7 +13,7 @@ from scipy import stats
 import bellweight as bw
 from bellweight.common.streams import draw, episode_key, stream_keys
 from bellweight.evaluation.evaluate import rollout_of
-from bellweight.simulation.episodes import BLOCK, episode_costs
+from bellweight.simulation import BLOCK, episode_costs
 
 GREEDY = bw.Greedy(bw.Affine(), np.array([0.0, 2.0, 1.0, 2.0, 1.0]))
 
@@ -64,7 +64,7 @@ def test_streams_do_not_overlap() -> None:
 def test_seeds() -> None:
     assert np.array_equal(stream_keys(7), stream_keys(7))
     assert np.unique([stream_keys(seed) for seed in range(50)]).size == 150
-    with pytest.raises(bw.ArgumentError, match="seed is -1, expected a whole number"):
+    with pytest.raises(bw.errors.ArgumentError, match="seed is -1, expected a whole number"):
         stream_keys(-1)
 
 
@@ -76,7 +76,7 @@ def test_same_seed_same_answer_and_another_seed_another() -> None:
 
 
 @pytest.mark.parametrize("policy", [bw.Uniform(), GREEDY], ids=["uniform", "greedy"])
-def test_same_costs_for_any_number_of_workers_and_any_cut(policy: bw.Policy) -> None:
+def test_same_costs_for_any_number_of_workers_and_any_cut(policy: bw.policies.Policy) -> None:
     rollout = rollout_of(em.network(), policy)
     n = 2 * BLOCK + 77
     found = [episode_costs(rollout, 0, n, 30, seed=9, jobs=jobs) for jobs in (1, 2, 3, None)]
@@ -106,7 +106,7 @@ def test_policies_meet_the_same_luck() -> None:
 
     model = bw.EventModel(
         dimension=2, actions=3, events=3, cost=cost, probability=probability, move=move,
-        discount=0.9, initial=bw.Geometric(0.6), compiled=False,
+        discount=0.9, initial=bw.models.Geometric(0.6), compiled=False,
     )  # fmt: skip
     rising = bw.Greedy(bw.Affine(), np.array([0.0, 0.0, 1.0]))
     falling = bw.Greedy(bw.Affine(), np.array([0.0, 0.0, -1.0]))
@@ -132,7 +132,7 @@ def test_paired_differences_are_narrower_and_right() -> None:
     ]
     assert abs(gap.mean - (exact[0] - exact[1])) <= 2.5 * gap.half_width
     assert gap.is_clear
-    assert found.differences["random"] == bw.Difference(0.0, 0.0)
+    assert found.differences["random"] == bw.evaluation.Difference(0.0, 0.0)
 
 
 def test_half_width_is_reached() -> None:
@@ -149,9 +149,11 @@ def test_half_width_is_reached() -> None:
 
 def test_half_width_that_cannot_be_reached() -> None:
     model = em.network_as_functions()
-    with pytest.raises(bw.ArgumentError, match=r"half_width 1e-06 needs about .*wider interval"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"half_width 1e-06 needs about .*wider interval"
+    ):
         bw.evaluate(model, GREEDY, half_width=1e-6, horizon=10)
-    with pytest.raises(bw.ArgumentError, match="episodes or half_width, not both"):
+    with pytest.raises(bw.errors.ArgumentError, match="episodes or half_width, not both"):
         bw.evaluate(model, GREEDY, 100, half_width=1.0)
 
 
@@ -169,7 +171,7 @@ def test_tail_is_unknown_without_a_growth_bound() -> None:
 
 @pytest.mark.parametrize("policy", [bw.Uniform(), GREEDY], ids=["uniform", "greedy"])
 @pytest.mark.parametrize("horizon", [1, 10, 60])
-def test_tail_bound_holds(policy: bw.Policy, horizon: int) -> None:
+def test_tail_bound_holds(policy: bw.policies.Policy, horizon: int) -> None:
     found = bw.evaluate(em.network(), policy, 10, horizon=horizon, seed=1)
     whole = float(tabular().initial @ bw.exact.policy_value(tabular(), policy))
     part = float(tabular().initial @ bw.exact.policy_value(tabular(), policy, horizon))
@@ -201,5 +203,5 @@ def test_tail_bound_is_exact_where_costs_grow_as_declared() -> None:
 
 
 def test_negative_growth_is_refused() -> None:
-    with pytest.raises(bw.ModelError, match="cost_growth is -1"):
+    with pytest.raises(bw.errors.ModelError, match="cost_growth is -1"):
         em.random_grid(7, cost_growth=-1)

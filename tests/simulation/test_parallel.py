@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
 from bellweight.evaluation.evaluate import rollout_of
-from bellweight.simulation.episodes import BLOCK, Rollout, episode_costs, run_blocks
+from bellweight.simulation import BLOCK, Rollout, episode_costs, run_blocks
 
 HORIZON = 30
 EPISODES = 5 * BLOCK + 123
@@ -35,7 +35,7 @@ def greedy() -> bw.Greedy:
     return bw.Greedy(bw.Polynomial(2), rng.integers(0, 5, size=15).astype(float), support)
 
 
-def costs_of(policy: bw.Policy, jobs: int | None = None) -> em.FloatArray:
+def costs_of(policy: bw.policies.Policy, jobs: int | None = None) -> em.FloatArray:
     rollout = rollout_of(em.network(), policy)
     return episode_costs(rollout, 0, EPISODES, HORIZON, seed=5, jobs=jobs)
 
@@ -101,7 +101,7 @@ def test_threads_give_the_same_costs() -> None:
 
 
 def test_processes_give_the_same_costs(tmp_path: Path) -> None:
-    policies = [greedy(), bw.Uniform(), bw.DualSoftmax(em_support(), greedy(), 0.3, 0.3)]
+    policies = [greedy(), bw.Uniform(), bw.policies.DualSoftmax(em_support(), greedy(), 0.3, 0.3)]
     here = [costs_of(policy, jobs=1) for policy in policies]
     with joblib.parallel_config(backend="loky"):
         away = [costs_of(policy, jobs=2) for policy in policies]
@@ -113,12 +113,12 @@ def test_processes_give_the_same_costs(tmp_path: Path) -> None:
     assert os.getpid() not in {process for _, process in told(tmp_path)}
 
 
-def em_support() -> bw.Support:
+def em_support() -> bw.policies.Support:
     return em.random_support(np.random.default_rng(4), em.network_truth(), 100)
 
 
 def test_a_cluster_gives_the_same_costs(dask: Client, tmp_path: Path) -> None:
-    policies = [greedy(), bw.Uniform(), bw.DualSoftmax(em_support(), greedy(), 0.3, 0.3)]
+    policies = [greedy(), bw.Uniform(), bw.policies.DualSoftmax(em_support(), greedy(), 0.3, 0.3)]
     here = [costs_of(policy, jobs=1) for policy in policies]
     with joblib.parallel_config(backend="dask"):
         away = [costs_of(policy) for policy in policies]
@@ -187,7 +187,7 @@ def test_a_local_worker_that_dies_is_named_and_its_work_is_resumed(
     telling(monkeypatch, tmp_path, pause=0.3)
     deadly = tmp_path / f"deadly {3 * BLOCK}"
     deadly.touch()
-    with joblib.parallel_config(backend="loky"), pytest.raises(bw.WorkerError) as caught:
+    with joblib.parallel_config(backend="loky"), pytest.raises(bw.errors.WorkerError) as caught:
         bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=5, jobs=2)
     done = caught.value.finished
     assert f"a worker process died after {len(done)} of 6 blocks" in str(caught.value)
@@ -203,7 +203,7 @@ def test_a_local_worker_that_dies_is_named_and_its_work_is_resumed(
     begun = sorted(first for first, _ in told(tmp_path))
     assert begun == sorted({k * BLOCK for k in range(6)} - {first for first, _ in done})
     # What was done for one seed is of no use for another.
-    with pytest.raises(bw.ArgumentError, match="finished blocks belong to another run"):
+    with pytest.raises(bw.errors.ArgumentError, match="finished blocks belong to another run"):
         bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=6, resume=done)
     monkeypatch.undo()
     assert found == bw.evaluate(em.network(), greedy(), EPISODES, horizon=HORIZON, seed=5)
@@ -219,11 +219,13 @@ def test_an_error_in_a_process_names_state_and_action() -> None:
     model, _ = em.random_grid(7, cost=cost, initial=(0, 0))
     with (
         joblib.parallel_config(backend="loky"),
-        pytest.raises(bw.ModelError, match=r"in state \[\d, 2\], action \d.*cost is not finite"),
+        pytest.raises(
+            bw.errors.ModelError, match=r"in state \[\d, 2\], action \d.*cost is not finite"
+        ),
     ):
         bw.evaluate(model, bw.Uniform(), 40, horizon=40, seed=1, jobs=2)
 
 
 def test_number_of_workers_is_checked() -> None:
-    with pytest.raises(bw.ArgumentError, match="jobs is 0"):
+    with pytest.raises(bw.errors.ArgumentError, match="jobs is 0"):
         run_blocks(lambda first, last: 0, 0, 10, jobs=0)

@@ -25,9 +25,9 @@ class Parts(NamedTuple):
 def parts(demand: bw.Law | None = None) -> Parts:
     """A shop that orders what it sells later; what is ordered beyond the shelf is not allowed."""
     shop = bw.LinearBuilder(discount=0.9, name="shop")
-    stock = shop.state("stock", upper=20, initial=bw.certain(10))
+    stock = shop.state("stock", upper=20, initial=bw.Law.certain(10))
     order = shop.action("order", upper=8)
-    sold = shop.noise("sold", demand or bw.poisson(3, 6))
+    sold = shop.noise("sold", demand or bw.Law.poisson(3, 6))
     shop.require(stock + order <= 20, "shelf")
     shop.follow(stock, stock + order - sold)
     shop.cost(2.0 * stock + 5.0 * order)
@@ -40,7 +40,7 @@ def shop() -> bw.LinearModel:
 
 def sampled(fn: Callable[..., Any], mean: float = -3.0) -> bw.LinearModel:
     """The shop with a noise function in place of a law."""
-    return replace(shop(), noise=bw.Sampled(fn, [mean]), noise_matrix=[[1.0]], drift=None)
+    return replace(shop(), noise=bw.models.Sampled(fn, [mean]), noise_matrix=[[1.0]], drift=None)
 
 
 def sales(states: np.ndarray, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -66,46 +66,52 @@ def test_a_model_without_kernels_is_in_order() -> None:
 
 def test_the_note_on_the_box_says_how_far_simulated_states_go() -> None:
     inside = bw.LinearBuilder(discount=0.9)
-    level = inside.state("level", upper=4, initial=bw.uniform(0, 4))
+    level = inside.state("level", upper=4, initial=bw.Law.uniform(0, 4))
     step = inside.action("step", upper=1)
     inside.follow(level, 2 + step)
     inside.cost(level)
     assert check_model(inside.build()).notes == ()
     # Orders of at most 8 and sales of 9 at least: the stock falls without end.
-    (note,) = check_model(parts(bw.uniform(9, 9)).shop.build()).notes
+    (note,) = check_model(parts(bw.Law.uniform(9, 9)).shop.build()).notes
     assert "stock reaches -" in note
     assert "its box is 0 to 20" in note
 
 
 def test_a_state_without_an_action_is_named() -> None:
     # The stock may reach 21, and then no order brings it back below 20.
-    with pytest.raises(bw.ModelError, match=r"no action is admissible in the state where stock ="):
-        check_model(parts(bw.certain(-1)).shop.build())
+    with pytest.raises(
+        bw.errors.ModelError, match=r"no action is admissible in the state where stock ="
+    ):
+        check_model(parts(bw.Law.certain(-1)).shop.build())
 
 
 def test_two_constraints_that_exclude_each_other_are_found_in_the_box() -> None:
     made, stock, order = parts()
     made.require(order >= 0.5 * stock - 4.0, "at least")
     made.require(order <= 0.25 * stock, "at most")
-    with pytest.raises(bw.ModelError, match=r"no action is admissible in the state where stock"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"no action is admissible in the state where stock"
+    ):
         check_model(made.build())
 
 
 def test_a_cheapest_action_without_end_is_refused() -> None:
     made = bw.LinearBuilder(discount=0.9)
-    level = made.state("level", upper=4, initial=bw.certain(0))
+    level = made.state("level", upper=4, initial=bw.Law.certain(0))
     sell = made.action("sell")
     made.follow(level, level)
     made.cost(level - sell)
-    with pytest.raises(bw.ModelError, match=r"UNBOUNDED\): give the action variables bounds"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"UNBOUNDED\): give the action variables bounds"
+    ):
         check_model(made.build())
 
 
 def test_where_no_random_action_is_known_paths_take_least_actions() -> None:
-    made, stock, order = parts(bw.uniform(0, 4))
+    made, stock, order = parts(bw.Law.uniform(0, 4))
     made.require(stock + order >= 4, "never short")
     model = made.build()
-    with pytest.raises(bw.PolicyError, match="a random action is known only where"):
+    with pytest.raises(bw.errors.PolicyError, match="a random action is known only where"):
         bw.evaluate(model, bw.Uniform(), 10)
     report = check_model(model)
     assert report.notes[0].startswith("Uniform() cannot act, simulated paths take least actions:")
@@ -115,7 +121,7 @@ def test_a_model_changed_behind_its_back_is_found_out() -> None:
     model = shop()
     model.row_upper.setflags(write=True)
     model.row_upper[0] = -1.0
-    with pytest.raises(bw.ModelError, match="no action meets the constraint shelf"):
+    with pytest.raises(bw.errors.ModelError, match="no action meets the constraint shelf"):
         check_model(model)
 
 
@@ -130,7 +136,7 @@ class Optimist(bw.LinearModel):
 def test_an_expected_next_state_that_the_simulation_contradicts() -> None:
     fields = {name: getattr(shop(), name) for name in shop().__dataclass_fields__}
     with pytest.raises(
-        bw.ModelError, match=r"next values of stock exceed expected_next by -0\.[45]"
+        bw.errors.ModelError, match=r"next values of stock exceed expected_next by -0\.[45]"
     ):
         check_model(Optimist(**fields))
 
@@ -171,7 +177,7 @@ def meddling(states: np.ndarray, actions: np.ndarray, rng: np.random.Generator) 
     ],
 )
 def test_noise_functions_that_do_not_conform(fn: Callable[..., Any], message: str) -> None:
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         check_model(sampled(fn))
 
 
@@ -182,9 +188,9 @@ def mixed(values: list[float]) -> bw.LinearModel:
         action_cost=[2.0],
         next_state=[[0.0, 0.0], [0.0, 0.5]],
         next_action=[[0.0], [1.0]],
-        noise=bw.Independent([bw.Law(values, [0.5, 0.5])]),
+        noise=bw.models.Independent([bw.Law(values, [0.5, 0.5])]),
         noise_matrix=[[1.0], [0.0]],
-        initial=bw.Independent([bw.certain(1), bw.certain(0.5)]),
+        initial=bw.models.Independent([bw.Law.certain(1), bw.Law.certain(0.5)]),
         discount=0.9,
         state_upper=5.0,
         action_upper=1.0,
@@ -196,17 +202,17 @@ def mixed(values: list[float]) -> bw.LinearModel:
 
 def test_whole_states_stay_whole_beside_real_ones() -> None:
     assert check_model(mixed([1.0, 2.0])).notes == ()
-    with pytest.raises(bw.ModelError, match=r"noise contains 1\.5, expected whole"):
+    with pytest.raises(bw.errors.ModelError, match=r"noise contains 1\.5, expected whole"):
         check_model(mixed([1.5, 2.5]))
 
 
 def test_fractional_initial_states_are_refused() -> None:
-    initial = bw.Sampled(lambda n, rng: rng.integers(0, 21, size=(n, 1)) / 2.0, [5.0])
-    with pytest.raises(bw.ModelError, match=r"state variable 0 the value [0-9]+\.5"):
+    initial = bw.models.Sampled(lambda n, rng: rng.integers(0, 21, size=(n, 1)) / 2.0, [5.0])
+    with pytest.raises(bw.errors.ModelError, match=r"state variable 0 the value [0-9]+\.5"):
         check_model(replace(shop(), initial=initial))
 
 
-class Right(bw.Kernels):
+class Right(bw.models.Kernels):
     """Correct kernels of the shop."""
 
     def greedy_action(self, action_price: Any, tie_price: Any) -> Any:
@@ -281,7 +287,7 @@ def test_kernels_that_conform_are_all_named() -> None:
     report = check_model(with_kernels(Right()))
     assert sum(text.startswith("kernels.") for text in report.checked) == 3
     assert "a file does not keep its kernels, Right" in report.notes
-    none = check_model(with_kernels(bw.Kernels()))
+    none = check_model(with_kernels(bw.models.Kernels()))
     assert not any("kernels" in text for text in none.checked)
 
 
@@ -315,12 +321,12 @@ def test_kernels_that_conform_are_all_named() -> None:
     ],
 )
 def test_kernels_that_do_not_conform(kernels: Any, message: str) -> None:
-    with pytest.raises(bw.ModelError, match=message):
+    with pytest.raises(bw.errors.ModelError, match=message):
         check_model(with_kernels(kernels))
 
 
 @pytest.mark.parametrize("basis", [bw.Affine(), bw.Polynomial(1), bw.Affine(lower=[-np.inf, 0.0])])
-def test_affine_bases_are_in_order(basis: bw.Basis) -> None:
+def test_affine_bases_are_in_order(basis: bw.bases.Basis) -> None:
     report = check_basis(basis, shop())
     assert report.checked[0].startswith("2 functions, finite in ")
     assert report.notes == ()
@@ -336,14 +342,14 @@ def test_affine_bases_are_in_order(basis: bw.Basis) -> None:
         (bw.Affine(lower=1.0, upper=0.0), "exceeds its upper"),
     ],
 )
-def test_other_bases_are_refused(basis: bw.Basis, message: str) -> None:
-    with pytest.raises(bw.BasisError, match=message):
+def test_other_bases_are_refused(basis: bw.bases.Basis, message: str) -> None:
+    with pytest.raises(bw.errors.BasisError, match=message):
         check_basis(basis, shop())
 
 
 def test_a_variable_that_cannot_move_is_noted() -> None:
     made = parts().shop
-    extra = made.state("extra", upper=3, lower=3, initial=bw.certain(3))
+    extra = made.state("extra", upper=3, lower=3, initial=bw.Law.certain(3))
     made.follow(extra, extra)
     notes = check_basis(bw.Affine(), made.build()).notes
     assert notes == ("depends on earlier functions and will be dropped: extra",)
@@ -353,16 +359,18 @@ def test_solved_policies_are_in_order() -> None:
     model = bw.problems.scheduling("tiny")
     result = bw.solve(model, bw.Affine(), bw.Fixed(), judge=False)
     assert check_policy(result.policy, model).notes == ()
-    softmax = bw.DualSoftmax(result.support, bw.Uniform(), 0.1, 0.1)
+    softmax = bw.policies.DualSoftmax(result.support, bw.Uniform(), 0.1, 0.1)
     assert check_policy(softmax, model).notes == ("chooses at random",)
     assert check_policy(bw.Rule(lambda states: np.zeros((len(states), 6))), model).checked
     wrong = replace(result.support, actions=result.support.actions + 9.0)
-    with pytest.raises(bw.PolicyError, match=r"policy's action in the state where .* not admissib"):
-        check_policy(bw.DualSoftmax(wrong, bw.Uniform(), 0.1, 1e-9), model)
+    with pytest.raises(
+        bw.errors.PolicyError, match=r"policy's action in the state where .* not admissib"
+    ):
+        check_policy(bw.policies.DualSoftmax(wrong, bw.Uniform(), 0.1, 1e-9), model)
 
 
 @dataclass(frozen=True, eq=False)
-class Scripted(bw.Policy):
+class Scripted(bw.policies.Policy):
     """Whatever its function says, unchecked."""
 
     fn: Any = None
@@ -402,22 +410,24 @@ class Alternating:
             bw.Rule(lambda s: 1.0 * (s < s.mean())),
             r"\[1.0\] among others and \[0.0\] when .* alone",
         ),
-        (bw.Table([0]), r"Table is not a policy for linear models"),
+        (bw.TablePolicy([0]), r"Table is not a policy for linear models"),
         (bw.Greedy(bw.Affine(), np.zeros(5)), r"5 coefficients for a linear model of 1 state"),
         (Scripted(lambda s: np.full((len(s), 1), -1.0)), r"policy's action .* order is -1"),
         (Scripted(lambda s: np.zeros(len(s))), r"the policy's action has shape \([0-9]+,\)"),
         (Scripted(Alternating()), r"\[1.0\] at first and \[0.0\] on the same stream"),
     ],
 )
-def test_policies_that_do_not_conform(policy: bw.Policy, message: str) -> None:
-    with pytest.raises(bw.PolicyError, match=message):
+def test_policies_that_do_not_conform(policy: bw.policies.Policy, message: str) -> None:
+    with pytest.raises(bw.errors.PolicyError, match=message):
         check_policy(policy, shop())
 
 
 def test_what_is_no_model_basis_or_policy_is_refused() -> None:
-    with pytest.raises(bw.ModelError, match=r"model is dict, expected .* or LinearModel: build"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"model is dict, expected .* or LinearModel: build"
+    ):
         check_model({})
-    with pytest.raises(bw.BasisError, match="basis is 3"):
+    with pytest.raises(bw.errors.BasisError, match="basis is 3"):
         check_basis(3, shop())
-    with pytest.raises(bw.PolicyError, match="policy is 'x'"):
+    with pytest.raises(bw.errors.PolicyError, match="policy is 'x'"):
         check_policy("x", shop())

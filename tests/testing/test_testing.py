@@ -45,9 +45,9 @@ def test_random_models_bases_and_policies_are_in_order(
 def test_a_solved_policy_is_in_order(small_queue: bw.TabularModel) -> None:
     result = bw.solve(small_queue, bw.Polynomial(3), bw.DIA())
     assert check_policy(result.policy, small_queue).notes == ()
-    softmax = bw.DualSoftmax(result.support, bw.Uniform(), 0.1, 0.1)
+    softmax = bw.policies.DualSoftmax(result.support, bw.Uniform(), 0.1, 0.1)
     assert check_policy(softmax, small_queue).notes == ("chooses at random in 31 states",)
-    assert check_policy(bw.DualPolicy(result.support), small_queue)
+    assert check_policy(bw.policies.DualPolicy(result.support), small_queue)
 
 
 def test_the_report_reads_well(two_states: bw.TabularModel) -> None:
@@ -80,16 +80,22 @@ def test_the_note_on_reachability_is_right(model: bw.TabularModel) -> None:
 
 def test_a_model_changed_behind_its_back_is_found_out(two_states: bw.TabularModel) -> None:
     two_states.transition.data[2] = 0.5
-    with pytest.raises(bw.ModelError, match=r"row 2 \(state 1 \(dear\), action 0 \(stay\)\) sums"):
+    with pytest.raises(
+        bw.errors.ModelError, match=r"row 2 \(state 1 \(dear\), action 0 \(stay\)\) sums"
+    ):
         check_model(two_states)
 
 
 def test_what_is_no_model_basis_or_policy_is_refused(two_states: bw.TabularModel) -> None:
-    with pytest.raises(bw.ModelError, match=r"model is dict, expected .*: build one with"):
+    with pytest.raises(bw.errors.ModelError, match=r"model is dict, expected .*: build one with"):
         check_model({})
-    with pytest.raises(bw.BasisError, match=r"basis is 3, expected a basis such as Polynomial"):
+    with pytest.raises(
+        bw.errors.BasisError, match=r"basis is 3, expected a basis such as Polynomial"
+    ):
         check_basis(3, two_states)
-    with pytest.raises(bw.PolicyError, match=r"policy is 'x', expected .*: use Table or Rule"):
+    with pytest.raises(
+        bw.errors.PolicyError, match=r"policy is 'x', expected .*: use TablePolicy or Rule"
+    ):
         check_policy("x", two_states)
 
 
@@ -133,12 +139,12 @@ def growing(states: np.ndarray) -> np.ndarray:
     ],
 )
 def test_bases_that_do_not_conform(fn: Any, message: str, small_queue: bw.TabularModel) -> None:
-    with np.errstate(invalid="ignore"), pytest.raises(bw.BasisError, match=message):
+    with np.errstate(invalid="ignore"), pytest.raises(bw.errors.BasisError, match=message):
         check_basis(bw.Custom(fn), small_queue)
 
 
 def test_a_basis_that_changes_its_states_is_refused(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.BasisError, match=r"state \[0.0\] became \[1.0\]: work on a copy"):
+    with pytest.raises(bw.errors.BasisError, match=r"state \[0.0\] became \[1.0\]: work on a copy"):
         check_basis(bw.Custom(changing), small_queue)
     # Solving cannot change the model either.
     with pytest.raises(ValueError, match="read-only"):
@@ -152,7 +158,7 @@ def test_dependent_functions_are_noted(small_queue: bw.TabularModel) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Fickle(bw.Policy):
+class Fickle(bw.policies.Policy):
     """Probabilities that change from call to call."""
 
     rng: Any = None
@@ -164,18 +170,18 @@ class Fickle(bw.Policy):
 
 
 @dataclass(frozen=True, eq=False)
-class Contrary(bw.Policy):
+class Contrary(bw.policies.Policy):
     """Says one thing and does another."""
 
     def probabilities(self, model: bw.TabularModel) -> np.ndarray:
-        return bw.Table(np.zeros(model.n_states, dtype=int)).probabilities(model)
+        return bw.TablePolicy(np.zeros(model.n_states, dtype=int)).probabilities(model)
 
     def action(self, state: Any, rng: np.random.Generator | None = None) -> int:
         return 1 if state == 3 else 0
 
 
 @dataclass(frozen=True, eq=False)
-class Given(bw.Policy):
+class Given(bw.policies.Policy):
     """Whatever numbers it is given."""
 
     numbers: Any = None
@@ -192,14 +198,14 @@ class Given(bw.Policy):
         (Given(np.full(155, 0.3)), r"probabilities in state 0 sum to 1.5, expected 1"),
         (Given(np.full(150, 0.2)), r"probabilities has shape \(150,\), expected \(155\)"),
         (Given(np.tile([-0.2, 0.6, 0.2, 0.2, 0.2], 31)), r"-0.2 to state 0, action 0"),
-        (bw.Table(np.full(31, 5)), r"action 5 is not admissible in state 0: expected one of"),
-        (bw.Table(np.zeros(30, dtype=int)), r"one for each of the 31 states"),
+        (bw.TablePolicy(np.full(31, 5)), r"action 5 is not admissible in state 0: expected one of"),
+        (bw.TablePolicy(np.zeros(30, dtype=int)), r"one for each of the 31 states"),
     ],
 )
 def test_policies_that_do_not_conform(
-    policy: bw.Policy, message: str, small_queue: bw.TabularModel
+    policy: bw.policies.Policy, message: str, small_queue: bw.TabularModel
 ) -> None:
-    with pytest.raises(bw.PolicyError, match=message):
+    with pytest.raises(bw.errors.PolicyError, match=message):
         check_policy(policy, small_queue)
 
 
@@ -210,7 +216,7 @@ def half_rule(state: Any) -> float:
 def test_rules_that_return_fractions(small_queue: bw.TabularModel) -> None:
     found = r"the rule returns 0.7 in state \[2.*expected a whole number"
     for model in (small_queue, em.line()):
-        with pytest.raises(bw.PolicyError, match=found):
+        with pytest.raises(bw.errors.PolicyError, match=found):
             check_policy(bw.Rule(half_rule), model)
 
 
@@ -232,6 +238,6 @@ def test_moves_that_write_fractions() -> None:
         state[:] = np.floor(state / 2)
 
     found = r"in state \[\d\], action 0 \(slow\): event leak writes \d.5 into the state, expected"
-    with pytest.raises(bw.ModelError, match=found):
+    with pytest.raises(bw.errors.ModelError, match=found):
         check_model(leaky(halve))
     assert "in order" in str(check_model(leaky(halve_down)))

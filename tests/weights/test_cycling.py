@@ -12,7 +12,7 @@ import reference
 import bellweight as bw
 
 
-def phase_cost(model: bw.TabularModel, phase: bw.Phase) -> float:
+def phase_cost(model: bw.TabularModel, phase: bw.results.CyclePhase) -> float:
     values = reference.policy_value(model, phase.policy.probabilities(model))
     return float(model.initial @ values)
 
@@ -86,12 +86,12 @@ def test_reported_fields_are_those_of_the_cheapest_phase(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rotating(bw.Iterative):
+class Rotating(bw.weights.IterativeMethod):
     """A generator that, from the weights of one policy of a list, goes on to the next policy."""
 
     policies: Any = ()
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         model = iterate.model
         known = [reference.occupancy(model, p.probabilities(model)) for p in self.policies]
         distances = [float(np.abs(weights - iterate.weights).sum()) for weights in known]
@@ -100,7 +100,7 @@ class Rotating(bw.Iterative):
 
 @pytest.mark.parametrize("period", [2, 3, 4, 5])
 def test_any_period_is_found(period: int, small_queue: bw.TabularModel) -> None:
-    tables = [bw.Table(np.full(31, action)) for action in (0, 1, 2, 3, 4)]
+    tables = [bw.TablePolicy(np.full(31, action)) for action in (0, 1, 2, 3, 4)]
     method = Rotating(policies=tuple(tables[:period]), start=bw.FromPolicy(tables[0]))
     result = bw.solve(small_queue, bw.Polynomial(2), method)
     assert result.status is bw.Status.CYCLING
@@ -118,7 +118,7 @@ def test_any_period_is_found(period: int, small_queue: bw.TabularModel) -> None:
 
 
 def test_a_cycle_that_starts_late_is_found(small_queue: bw.TabularModel) -> None:
-    tables = [bw.Table(np.full(31, action)) for action in (1, 3)]
+    tables = [bw.TablePolicy(np.full(31, action)) for action in (1, 3)]
     start = np.eye(31)[30]
     result = bw.solve(
         small_queue, bw.Polynomial(2), Rotating(policies=tuple(tables), start=start, step_size=0.9)
@@ -128,13 +128,13 @@ def test_a_cycle_that_starts_late_is_found(small_queue: bw.TabularModel) -> None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Swinging(bw.Iterative):
+class Swinging(bw.weights.IterativeMethod):
     """Weights that swing round the occupancy of a policy, each time by a given factor less."""
 
     centre: Any = None
     factor: float = 0.999
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         return self.centre
 
     def update(self, weights: np.ndarray, occupancy: np.ndarray) -> np.ndarray:

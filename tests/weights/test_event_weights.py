@@ -13,7 +13,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
-from bellweight.simulation.occupancy import default_horizon
+from bellweight.simulation import default_horizon
 
 BASIS = bw.Polynomial(2)
 SETTING = bw.Simulation(episodes=500)
@@ -27,13 +27,13 @@ def rows() -> bw.SampledRows:
     return bw.SampledRows(bw.sample_states(em.network(), 80, seed=2))
 
 
-def solved(method: bw.Method, **options: Any) -> bw.Result:
+def solved(method: bw.weights.Method, **options: Any) -> bw.Result:
     given = {"rows": rows(), "simulation": SETTING, "seed": SEED, "judge": False, **options}
     return bw.solve(em.network(), BASIS, method, **given)
 
 
 @cache
-def occupied(policy: bw.Policy) -> tuple[em.FloatArray, em.FloatArray]:
+def occupied(policy: bw.policies.Policy) -> tuple[em.FloatArray, em.FloatArray]:
     """Moments and standard errors of a policy, on the streams of the loop."""
     found = simulated_occupancy(em.network(), policy, BASIS, SETTING, seed=SEED)
     assert found.moments is not None
@@ -91,8 +91,8 @@ def test_weights_of_a_policy_carry_their_error() -> None:
         (bw.DIA(start=np.ones(15)), "start is array"),
     ],
 )
-def test_weights_that_cannot_be_used(method: bw.Method, message: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=message):
+def test_weights_that_cannot_be_used(method: bw.weights.Method, message: str) -> None:
+    with pytest.raises(bw.errors.ArgumentError, match=message):
         solved(method)
 
 
@@ -100,7 +100,7 @@ def test_noise_ratio_and_norms_are_what_they_say() -> None:
     result = solved(bw.DIA())
     first = result.history[0]
     initial = solved(bw.Fixed())
-    policy = bw.DualSoftmax(initial.support, bw.Uniform(), 0.1, 0.1)
+    policy = bw.policies.DualSoftmax(initial.support, bw.Uniform(), 0.1, 0.1)
     moments, error = occupied(policy)
     gap = np.abs(moments - initial.moments)
     assert first.noise_ratio == pytest.approx(float((gap[1:] / error[1:]).max()), rel=1e-6)
@@ -191,7 +191,7 @@ def test_target_of_another_method_is_its_greedy_policy() -> None:
 
 
 def test_a_start_that_cycles_is_used_with_a_warning() -> None:
-    with pytest.warns(bw.BellweightWarning, match="the start, PIA, ended as CYCLING"):
+    with pytest.warns(bw.errors.BellweightWarning, match="the start, PIA, ended as CYCLING"):
         result = solved(bw.DIA(start=bw.PIA()))
     assert result.status is bw.Status.CONVERGED
 
@@ -267,7 +267,7 @@ def test_resuming_a_finished_run_keeps_the_errors_of_its_moments() -> None:
 
 
 def test_an_interrupted_run_can_be_resumed() -> None:
-    def impatient(entry: bw.Iteration) -> None:
+    def impatient(entry: bw.weights.HistoryEntry) -> None:
         if entry.iteration == 1:
             raise KeyboardInterrupt
 
@@ -280,11 +280,13 @@ def test_an_interrupted_run_can_be_resumed() -> None:
 
 def test_resuming_with_something_else_is_refused() -> None:
     part = solved(bw.DIA(step_size=0.5), stop=bw.Stop(max_iterations=2))
-    with pytest.raises(bw.ArgumentError, match="resume is a result of DIA, the method is PIA"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match="resume is a result of DIA, the method is PIA"
+    ):
         solved(bw.PIA(), resume=part)
-    with pytest.raises(bw.ArgumentError, match="use the same basis"):
+    with pytest.raises(bw.errors.ArgumentError, match="use the same basis"):
         bw.solve(em.network(), bw.Affine(), bw.DIA(), rows=rows(), resume=part)
-    with pytest.raises(bw.ArgumentError, match="another model"):
+    with pytest.raises(bw.errors.ArgumentError, match="another model"):
         bw.solve(
             em.network_as_functions(), BASIS, bw.DIA(), rows=rows(), simulation=SETTING, resume=part
         )
@@ -295,7 +297,7 @@ def test_a_loaded_result_acts_like_the_saved_one(tmp_path: Path) -> None:
     result = solved(bw.PIA())
     result.save(path)
     alone = bw.Result.load(path)
-    with pytest.raises(bw.PolicyError, match="needs its model to act"):
+    with pytest.raises(bw.errors.PolicyError, match="needs its model to act"):
         alone.policy.action(STATES[0])
     assert alone.status is bw.Status.CYCLING
     assert alone.history == result.history
@@ -314,7 +316,7 @@ def test_a_loaded_result_acts_like_the_saved_one(tmp_path: Path) -> None:
 def test_a_result_belongs_to_its_model(tmp_path: Path) -> None:
     path = tmp_path / "result.npz"
     solved(bw.Fixed()).save(path)
-    with pytest.raises(bw.FileError, match="belongs to another model"):
+    with pytest.raises(bw.errors.FileError, match="belongs to another model"):
         bw.Result.load(path, model=em.network_as_functions())
 
 
@@ -331,8 +333,8 @@ def test_a_rule_in_the_method_is_not_stored(tmp_path: Path) -> None:
     result.save(path)
     loaded = bw.Result.load(path, model=slow)
     assert np.array_equal(loaded.coef, result.coef)
-    with pytest.raises(bw.PolicyError, match="was not stored: build Rule"):
-        loaded.method.policy.program(slow)
+    with pytest.raises(bw.errors.PolicyError, match="was not stored: build Rule"):
+        loaded.method.policy.compiled(slow)
 
 
 def test_settings_are_equal_only_if_they_are_the_same() -> None:
@@ -346,14 +348,14 @@ def test_settings_are_equal_only_if_they_are_the_same() -> None:
 
 def test_unbounded_programs_carry_the_history() -> None:
     few = bw.SampledRows(bw.sample_states(em.network(), 20, seed=2))
-    with pytest.raises(bw.SolverError) as caught:
+    with pytest.raises(bw.errors.SolverError) as caught:
         solved(bw.PIA(), rows=few)
     assert caught.value.status is bw.Status.UNBOUNDED
     assert caught.value.history == ()
     # Weights that begin where the program is bounded, and lead to where it is not.
     start = bw.SampledRows(STATES[STATES.sum(axis=1) <= 4])
     empty = np.asarray(BASIS(np.zeros((1, 4))))[0]
-    with pytest.raises(bw.SolverError) as caught:
+    with pytest.raises(bw.errors.SolverError) as caught:
         solved(bw.PIA(start=bw.Fixed(moments=empty)), rows=start)
     assert caught.value.status is bw.Status.UNBOUNDED
     assert len(caught.value.history) == 1

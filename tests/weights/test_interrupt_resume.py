@@ -20,8 +20,8 @@ METHOD = bw.DIA(step_size=0.6, temperature=1.0, smoothing_mass=1.0)
 BASIS = bw.Polynomial(3)
 
 
-def interrupt_at(iteration: int) -> Callable[[bw.Iteration], None]:
-    def watch(record: bw.Iteration) -> None:
+def interrupt_at(iteration: int) -> Callable[[bw.weights.HistoryEntry], None]:
+    def watch(record: bw.weights.HistoryEntry) -> None:
         if record.iteration == iteration:
             raise KeyboardInterrupt
 
@@ -100,7 +100,7 @@ class Signalling(bw.DIA):
         _calls = 0
         return self
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         global _calls  # noqa: PLW0603
         _calls += 1
         if _calls == self.at + 1:
@@ -198,17 +198,19 @@ def test_resume_refuses_another_model_basis_or_method(
     small_queue: bw.TabularModel, whole: bw.Result, tmp_path: Path
 ) -> None:
     other = bw.problems.single_queue(capacity=30, discount=0.9)
-    with pytest.raises(bw.ArgumentError, match=r"resume is the result of another model"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"resume is the result of another model"):
         bw.solve(other, BASIS, METHOD, resume=whole)
     found = (
         r"resume has 4 basis functions, the basis 3; function 3 is x\^3 in resume, missing in the "
         "basis: use the same basis"
     )
-    with pytest.raises(bw.ArgumentError, match=found):
+    with pytest.raises(bw.errors.ArgumentError, match=found):
         bw.solve(small_queue, bw.Polynomial(2), METHOD, resume=whole)
-    with pytest.raises(bw.ArgumentError, match=r"resume is a result of DIA, the method is PIA"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"resume is a result of DIA, the method is PIA"
+    ):
         bw.solve(small_queue, BASIS, bw.PIA(), resume=whole)
-    with pytest.raises(bw.FileError, match=r"nothing\.npz does not exist: check the path"):
+    with pytest.raises(bw.errors.FileError, match=r"nothing\.npz does not exist: check the path"):
         bw.solve(small_queue, BASIS, METHOD, resume=tmp_path / "nothing.npz")
 
 

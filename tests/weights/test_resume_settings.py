@@ -41,20 +41,20 @@ def rule(limit: int) -> bw.Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Mine(bw.Table):
+class Mine(bw.TablePolicy):
     """A policy that files do not know."""
 
 
 METHODS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "weights": (bw.Fixed, weights(), weights(3.0)),
-    "table": (lambda t: bw.DIA(target=bw.Table(t)), table(), table(1)),
+    "table": (lambda t: bw.DIA(target=bw.TablePolicy(t)), table(), table(1)),
     "rule": (lambda n: bw.DIA(target=rule(n)), 3, 4),
     "parameters": (
         lambda p: bw.DIA(target=bw.Rule(rule(1).fn, parameters=p)), weights(), weights(2.0),
     ),
     "start": (lambda w: bw.DIA(start=bw.Fixed(w)), weights(), weights(3.0)),
     "policy to start from": (
-        lambda t: bw.PIA(start=bw.FromPolicy(bw.Table(t))), table(), table(1),
+        lambda t: bw.PIA(start=bw.FromPolicy(bw.TablePolicy(t))), table(), table(1),
     ),
     "method as target": (
         lambda w: bw.DIA(target=bw.PIA(start=bw.Fixed(w))), weights(), weights(3.0),
@@ -66,7 +66,7 @@ METHODS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
         lambda n: bw.DIA(target=bw.Greedy(bw.Polynomial(n), np.zeros(2))), 1, 2,
     ),
     "policy of the user": (lambda t: bw.DIA(target=Mine(t)), table(), table(1)),
-    "steps": (lambda s: bw.DIA(step_size=s), bw.Adaptive(), bw.Adaptive(first=0.5)),
+    "steps": (lambda s: bw.DIA(step_size=s), bw.weights.Adaptive(), bw.weights.Adaptive(first=0.5)),
     "numbers": (lambda t: bw.DIA(temperature=t), 0.1, 0.1 + 1e-16),
 }  # fmt: skip
 
@@ -115,15 +115,19 @@ def test_resume_refuses_a_table_that_differs_in_the_middle(
     through_file: bool, long_queue: bw.TabularModel, tmp_path: Path
 ) -> None:
     basis, stop = bw.Polynomial(1), bw.Stop(max_iterations=2)
-    method = bw.DIA(target=bw.Table(table()))
+    method = bw.DIA(target=bw.TablePolicy(table()))
     result: Any = bw.solve(long_queue, basis, method, stop=stop)
     if through_file:
         result.save(tmp_path / "result.npz")
         result = tmp_path / "result.npz"
-    again = bw.DIA(target=bw.Table(table()))
+    again = bw.DIA(target=bw.TablePolicy(table()))
     bw.solve(long_queue, basis, again, resume=result, stop=stop)
-    with pytest.raises(bw.ArgumentError, match=r"DIA with target=Table.*of other values.*settings"):
-        bw.solve(long_queue, basis, bw.DIA(target=bw.Table(table(1))), resume=result, stop=stop)
+    with pytest.raises(
+        bw.errors.ArgumentError, match=r"DIA with target=Table.*of other values.*settings"
+    ):
+        bw.solve(
+            long_queue, basis, bw.DIA(target=bw.TablePolicy(table(1))), resume=result, stop=stop
+        )
 
 
 def features(power: float) -> bw.Custom:
@@ -141,7 +145,9 @@ def test_resume_refuses_another_function_of_the_same_name(
         result = tmp_path / "result.npz"
     again = bw.solve(small_queue, wrap(features(2.0)), bw.Fixed(), resume=result)
     assert again.status is bw.Status.CONVERGED
-    with pytest.raises(bw.ArgumentError, match="another basis, though its functions have the same"):
+    with pytest.raises(
+        bw.errors.ArgumentError, match="another basis, though its functions have the same"
+    ):
         bw.solve(small_queue, wrap(features(1.5)), bw.Fixed(), resume=result)
 
 
@@ -150,7 +156,7 @@ def test_a_function_saved_by_an_earlier_version_is_not_taken_for_another(
 ) -> None:
     result = bw.solve(small_queue, features(2.0), bw.Fixed())
     nameless = replace(result.basis, fn=files.Unstored("features"))
-    with pytest.raises(bw.ArgumentError, match="saved by an earlier version of Bellweight"):
+    with pytest.raises(bw.errors.ArgumentError, match="saved by an earlier version of Bellweight"):
         bw.solve(small_queue, features(2.0), bw.Fixed(), resume=replace(result, basis=nameless))
 
 
@@ -158,5 +164,5 @@ def test_certify_refuses_a_basis_that_was_exchanged(small_queue: bw.TabularModel
     result = bw.solve(small_queue, features(2.0), bw.Fixed())
     bw.certify(small_queue, result)
     other = features(1.5).on(small_queue.states)
-    with pytest.raises(bw.ArgumentError, match="not the one its policy was found with"):
+    with pytest.raises(bw.errors.ArgumentError, match="not the one its policy was found with"):
         bw.certify(small_queue, replace(result, basis=other))

@@ -34,7 +34,7 @@ def swinging() -> bw.TabularModel:
     )
 
 
-def weights_of(found: bw.Result | bw.Phase) -> FloatArray:
+def weights_of(found: bw.Result | bw.results.CyclePhase) -> FloatArray:
     assert found.weights is not None
     return found.weights
 
@@ -47,7 +47,7 @@ def residuals(result: bw.Result) -> list[float]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Stirring(bw.Iterative):
+class Stirring(bw.weights.IterativeMethod):
     """A policy that goes to state j with probability (mixing @ weights)[j], wherever it is.
 
     On a model in which action j leads to state j, the occupancy is then (1 - discount) initial +
@@ -56,9 +56,9 @@ class Stirring(bw.Iterative):
 
     mixing: Any = None
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         chances = np.maximum(self.mixing @ iterate.weights, 0.0)
-        return bw.Table(np.tile(chances / chances.sum(), (len(chances), 1)))
+        return bw.TablePolicy(np.tile(chances / chances.sum(), (len(chances), 1)))
 
 
 def free_moves(n: int) -> bw.TabularModel:
@@ -82,7 +82,7 @@ def test_anderson_finds_the_limit_of_an_affine_map_much_sooner(n: int, at_most: 
     stop = bw.Stop(tol=1e-10, max_iterations=400)
     found = {
         name: bw.solve(model, bw.Polynomial(1), Stirring(mixing=mixing, step_size=step), stop=stop)
-        for name, step in (("plain", 1.0), ("anderson", bw.Anderson()))
+        for name, step in (("plain", 1.0), ("anderson", bw.weights.Anderson()))
     }
     assert len(found["plain"].history) > 100
     assert len(found["anderson"].history) <= at_most
@@ -96,7 +96,7 @@ def test_adaptive_cures_a_swing_that_no_full_step_ends(swinging: bw.TabularModel
     limits = bw.Stop(max_iterations=60)
     plain = bw.solve(swinging, bw.Polynomial(1), bw.DIA(**sharp), stop=limits)
     cured = bw.solve(
-        swinging, bw.Polynomial(1), bw.DIA(**sharp, step_size=bw.Adaptive()), stop=limits
+        swinging, bw.Polynomial(1), bw.DIA(**sharp, step_size=bw.weights.Adaptive()), stop=limits
     )
     assert not plain.status.is_success
     assert cured.status is bw.Status.CONVERGED
@@ -106,7 +106,7 @@ def test_adaptive_cures_a_swing_that_no_full_step_ends(swinging: bw.TabularModel
 
 
 def test_adaptive_follows_its_rule(swinging: bw.TabularModel) -> None:
-    rule = bw.Adaptive(first=0.8, shrink=0.5, grow=1.5, least=0.15)
+    rule = bw.weights.Adaptive(first=0.8, shrink=0.5, grow=1.5, least=0.15)
     stepper = rule.stepper(None)
     moves = [
         # residual, step size afterwards
@@ -158,7 +158,7 @@ def test_the_average_of_a_cycle_is_reported_with_its_residual(
 
 def test_adaptive_settles_nearer_than_any_phase_of_the_cycle(swinging: bw.TabularModel) -> None:
     cycle = bw.solve(swinging, bw.Polynomial(1), bw.PIA())
-    found = bw.solve(swinging, bw.Polynomial(1), bw.PIA(step_size=bw.Adaptive()))
+    found = bw.solve(swinging, bw.Polynomial(1), bw.PIA(step_size=bw.weights.Adaptive()))
     nearest = min(residuals(cycle)[-2:])
     assert max(residuals(found)[-20:]) < nearest
     assert np.median(residuals(found)[-20:]) < 0.5 * nearest
@@ -199,7 +199,7 @@ _seen: list[FloatArray] = []
 class Seen(bw.DIA):
     """DIA that keeps all weights it meets."""
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         assert iterate.weights is not None
         _seen.append(iterate.weights)
         return super().generate(iterate)
@@ -220,7 +220,7 @@ def test_anderson_never_ends_worse_than_the_plain_step(
             stop=stop,
             judge=False,
         )
-        for step in (1.0, bw.Anderson())
+        for step in (1.0, bw.weights.Anderson())
     )
     worst = 1.01 * residuals(plain)[-1]
     assert found.status is bw.Status.CONVERGED or residuals(found)[-1] <= worst
@@ -236,7 +236,7 @@ def line(value: float, error: float | None = None) -> Point:
 
 
 def test_anderson_on_a_line_is_the_secant_method_and_errors_add_up() -> None:
-    stepper = bw.Anderson().stepper(None)
+    stepper = bw.weights.Anderson().stepper(None)
     first = stepper.leave(line(4.0, 0.1), line(6.0, 0.2))
     assert not first.accelerated
     np.testing.assert_allclose(first.vector, [1.0, 6.0])
@@ -249,7 +249,7 @@ def test_anderson_on_a_line_is_the_secant_method_and_errors_add_up() -> None:
 
 
 def test_anderson_takes_a_step_back_that_made_things_worse() -> None:
-    stepper = bw.Anderson(growth=3.0).stepper(None)
+    stepper = bw.weights.Anderson(growth=3.0).stepper(None)
     stepper.leave(line(4.0), line(6.0))
     stepper.leave(line(6.0), line(7.0))
     back = stepper.leave(line(8.0), line(11.5))
@@ -266,12 +266,12 @@ def test_anderson_does_not_leave_the_simplex() -> None:
     def weights(share: float) -> Point:
         return Point(np.array([share, 1.0 - share]), np.array([share, 1.0 - share]))
 
-    stepper = bw.Anderson().stepper(None)
+    stepper = bw.weights.Anderson().stepper(None)
     stepper.leave(weights(0.4), weights(0.2))
     step = stepper.leave(weights(0.2), weights(0.1))
     assert step.accelerated
     np.testing.assert_allclose(step.vector, [0.0, 1.0], atol=1e-12)
-    stepper = bw.Anderson().stepper(None)
+    stepper = bw.weights.Anderson().stepper(None)
     stepper.leave(weights(0.4), weights(0.2))
     step = stepper.leave(weights(0.2), weights(0.05))  # the combination would be -0.4
     assert not step.accelerated
@@ -284,14 +284,14 @@ def test_an_accelerated_step_to_an_unsolvable_program_is_taken_back(
     whole = bw.solve(swinging, bw.Polynomial(1), bw.DIA())
     solve, calls = TabularSetup.iterate, []
 
-    def failing(setup: TabularSetup, point: Point) -> bw.Iterate:
+    def failing(setup: TabularSetup, point: Point) -> bw.weights.Iterate:
         calls.append(point)
         if len(calls) == 3:
-            raise bw.SolverError(bw.Status.UNBOUNDED)
+            raise bw.errors.SolverError(bw.Status.UNBOUNDED)
         return solve(setup, point)
 
     monkeypatch.setattr(TabularSetup, "iterate", failing)
-    found = bw.solve(swinging, bw.Polynomial(1), bw.DIA(step_size=bw.Anderson()))
+    found = bw.solve(swinging, bw.Polynomial(1), bw.DIA(step_size=bw.weights.Anderson()))
     assert found.status is bw.Status.CONVERGED
     assert found.history[1].accelerated
     np.testing.assert_allclose(weights_of(found), weights_of(whole), atol=1e-7)
@@ -305,7 +305,7 @@ def test_anderson_works_on_simulated_moments() -> None:
     found = bw.solve(
         model,
         basis,
-        bw.PIA(step_size=bw.Anderson()),
+        bw.PIA(step_size=bw.weights.Anderson()),
         simulation=bw.Simulation(episodes=64),
         stop=bw.Stop(max_iterations=6),
     )
@@ -319,7 +319,7 @@ def test_anderson_works_on_simulated_moments() -> None:
 
 def test_smoothing_is_adapted_and_recorded(swinging: bw.TabularModel) -> None:
     sharp: dict[str, Any] = {"temperature": 2e-5, "smoothing_mass": 1e-5}
-    rule = bw.Adaptive(smoothing=True, least=1e-3)
+    rule = bw.weights.Adaptive(smoothing=True, least=1e-3)
     method = bw.DIA(**sharp, step_size=rule)
     found = bw.solve(swinging, bw.Polynomial(1), method, stop=bw.Stop(max_iterations=300))
     assert found.status is bw.Status.CONVERGED
@@ -340,7 +340,7 @@ def test_smoothing_is_adapted_and_recorded(swinging: bw.TabularModel) -> None:
 def test_nothing_is_called_a_cycle_while_the_smoothing_changes(swinging: bw.TabularModel) -> None:
     # So little smoothing that more of it makes no difference for a while.
     sharp: dict[str, Any] = {"temperature": 1e-5, "smoothing_mass": 1e-5}
-    method = bw.DIA(**sharp, step_size=bw.Adaptive(smoothing=True))
+    method = bw.DIA(**sharp, step_size=bw.weights.Adaptive(smoothing=True))
     found = bw.solve(swinging, bw.Polynomial(1), method, stop=bw.Stop(max_iterations=200))
     assert found.status is bw.Status.CONVERGED
 
@@ -348,7 +348,7 @@ def test_nothing_is_called_a_cycle_while_the_smoothing_changes(swinging: bw.Tabu
 def test_rules_are_not_certified() -> None:
     declared: dict[str, Any] = {"lipschitz": 1e-9, "discount": 0.9}
     assert bw.DIA(**declared).mode == "certified"
-    for rule in (bw.Adaptive(), bw.Anderson()):
+    for rule in (bw.weights.Adaptive(), bw.weights.Anderson()):
         method = bw.DIA(**declared, step_size=rule)
         assert method.modulus is None
         assert method.mode == "practical"
@@ -368,22 +368,34 @@ class Own(bw.PIA):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: bw.Adaptive(first=0.0), "first is 0.0, expected a number above 0"),
-        (lambda: bw.Adaptive(shrink=1.0), "shrink is 1.0, expected a number above 0 and below 1"),
-        (lambda: bw.Adaptive(shrink=-0.5), "shrink is -0.5, expected a number above 0"),
-        (lambda: bw.Adaptive(grow=0.9), "grow is 0.9, expected a number of at least 1"),
-        (lambda: bw.Adaptive(first=0.1, least=0.2), "least is 0.2, expected .* at most 0.1"),
-        (lambda: bw.Anderson(memory=0), "memory is 0, expected a whole number of at least 1"),
-        (lambda: bw.Anderson(step_size=2.0), "step_size is 2.0"),
-        (lambda: bw.Anderson(growth=0.5), "growth is 0.5, expected a number of at least 1"),
+        (lambda: bw.weights.Adaptive(first=0.0), "first is 0.0, expected a number above 0"),
+        (
+            lambda: bw.weights.Adaptive(shrink=1.0),
+            "shrink is 1.0, expected a number above 0 and below 1",
+        ),
+        (lambda: bw.weights.Adaptive(shrink=-0.5), "shrink is -0.5, expected a number above 0"),
+        (lambda: bw.weights.Adaptive(grow=0.9), "grow is 0.9, expected a number of at least 1"),
+        (
+            lambda: bw.weights.Adaptive(first=0.1, least=0.2),
+            "least is 0.2, expected .* at most 0.1",
+        ),
+        (
+            lambda: bw.weights.Anderson(memory=0),
+            "memory is 0, expected a whole number of at least 1",
+        ),
+        (lambda: bw.weights.Anderson(step_size=2.0), "step_size is 2.0"),
+        (lambda: bw.weights.Anderson(growth=0.5), "growth is 0.5, expected a number of at least 1"),
         (lambda: bw.PIA(cycles="mean"), "cycles is 'mean', expected one of 'best', 'average'"),
         (lambda: bw.PIA(step_size=None), "step_size is None, expected a positive"),  # type: ignore[arg-type]
-        (lambda: bw.PIA(step_size=bw.Adaptive(smoothing=True)), "such as DIA: leave it out"),
-        (lambda: Own(step_size=bw.Anderson()), "Own has an update of its own"),
+        (
+            lambda: bw.PIA(step_size=bw.weights.Adaptive(smoothing=True)),
+            "such as DIA: leave it out",
+        ),
+        (lambda: Own(step_size=bw.weights.Anderson()), "Own has an update of its own"),
     ],
 )
 def test_bad_settings_are_refused(make: Any, text: str) -> None:
-    with pytest.raises(bw.ArgumentError, match=text):
+    with pytest.raises(bw.errors.ArgumentError, match=text):
         make()
 
 
@@ -401,13 +413,13 @@ def test_an_update_of_ones_own_decides_alone(swinging: bw.TabularModel) -> None:
     "method",
     [
         bw.PIA(cycles="average"),
-        bw.DIA(step_size=bw.Adaptive(smoothing=True, least=0.1)),
-        bw.DIA(step_size=bw.Anderson(memory=3)),
+        bw.DIA(step_size=bw.weights.Adaptive(smoothing=True, least=0.1)),
+        bw.DIA(step_size=bw.weights.Anderson(memory=3)),
     ],
     ids=["average", "adaptive", "anderson"],
 )
 def test_files_keep_rules_records_and_averages(
-    method: bw.Method, swinging: bw.TabularModel, tmp_path: Path
+    method: bw.weights.Method, swinging: bw.TabularModel, tmp_path: Path
 ) -> None:
     limits = bw.Stop(max_iterations=6)
     found = bw.solve(swinging, bw.Polynomial(1), method, stop=limits)
@@ -424,7 +436,7 @@ def test_older_records_have_no_steps(swinging: bw.TabularModel) -> None:
     record = bw.solve(swinging, bw.Polynomial(1), bw.DIA()).history[0]
     later = ("step_size", "smoothing_mass", "accelerated")
     older = {f.name: getattr(record, f.name) for f in fields(record) if f.name not in later}
-    assert bw.Iteration(**older) == replace(
+    assert bw.weights.HistoryEntry(**older) == replace(
         record, step_size=None, smoothing_mass=None, accelerated=None
     )
 

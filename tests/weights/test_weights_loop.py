@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 import bellweight as bw
 
 
-def occupancy_of(model: bw.TabularModel, policy: bw.Policy) -> np.ndarray:
+def occupancy_of(model: bw.TabularModel, policy: bw.policies.Policy) -> np.ndarray:
     return reference.occupancy(model, policy.probabilities(model))
 
 
-def softmax_of(result: bw.Result, method: bw.DIA, target: bw.Policy) -> bw.DualSoftmax:
-    return bw.DualSoftmax(result.support, target, method.temperature, method.smoothing_mass)
+def softmax_of(
+    result: bw.Result, method: bw.DIA, target: bw.policies.Policy
+) -> bw.policies.DualSoftmax:
+    return bw.policies.DualSoftmax(
+        result.support, target, method.temperature, method.smoothing_mass
+    )
 
 
 @settings(max_examples=60)
@@ -82,7 +86,7 @@ def test_from_policy_takes_the_policys_occupancy(small_queue: bw.TabularModel) -
     result = bw.solve(small_queue, bw.Polynomial(2), bw.FromPolicy())
     wanted = occupancy_of(small_queue, bw.Uniform())
     np.testing.assert_allclose(result.weights, wanted, rtol=0.0, atol=1e-14)
-    always = bw.Table(np.full(31, 4))
+    always = bw.TablePolicy(np.full(31, 4))
     other = bw.solve(small_queue, bw.Polynomial(2), bw.FromPolicy(always))
     np.testing.assert_allclose(other.weights, occupancy_of(small_queue, always), atol=1e-14)
 
@@ -115,7 +119,7 @@ def test_target_as_a_method_is_its_greedy_policy(small_queue: bw.TabularModel) -
 
 
 def test_a_target_that_does_not_converge_is_announced(cycling_of_three: bw.TabularModel) -> None:
-    with pytest.warns(bw.BellweightWarning, match=r"the target, PIA, ended as CYCLING"):
+    with pytest.warns(bw.errors.BellweightWarning, match=r"the target, PIA, ended as CYCLING"):
         bw.solve(cycling_of_three, bw.Polynomial(3), bw.DIA(target=bw.PIA()))
 
 
@@ -168,18 +172,18 @@ def test_moments_that_stand_still_are_no_cycle() -> None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Averaged(bw.Iterative):
+class Averaged(bw.weights.IterativeMethod):
     """A user's method: a generator that mixes greedy and uniform, a geometric update."""
 
     share: float = 0.5
 
-    def generate(self, iterate: bw.Iterate) -> bw.Policy:
+    def generate(self, iterate: bw.weights.Iterate) -> bw.policies.Policy:
         model = iterate.model
         mixed = self.share * iterate.greedy.probabilities(model)
         mixed = mixed + (1.0 - self.share) * bw.Uniform().probabilities(model)
         table = np.zeros((model.n_states, model.n_actions))
         table[model.pair_state, model.pair_action] = mixed
-        return bw.Table(table)
+        return bw.TablePolicy(table)
 
     def update(self, weights: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
         mixed = np.sqrt(weights * occupancy)

@@ -23,11 +23,15 @@ from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, Support, checked_probabilities
-from bellweight.program.alp import AlpProgram
-from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
-from bellweight.program.rows import AllRows, TabularRows
-from bellweight.program.solution import AlpSolution
+from bellweight.policies import Policy, Support, checked_probabilities
+from bellweight.program import (
+    AllRows,
+    AlpProgram,
+    AlpSolution,
+    MinimumNormDual,
+    TabularRows,
+    minimum_norm_dual,
+)
 from bellweight.weights.lipschitz import (
     CertifiedSettings,
     certified_settings,
@@ -115,7 +119,7 @@ class _Duals:
 
     def solve(self, weights: FloatArray) -> tuple[AlpSolution, MinimumNormDual]:
         solution = self.program.solve(self.rows.moments(weights), weights)
-        return solution, minimum_norm_dual(solution)
+        return solution, minimum_norm_dual(solution, self.rows, weights)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return the dual (N,) over all pairs."""

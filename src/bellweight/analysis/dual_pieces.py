@@ -42,9 +42,7 @@ from scipy.linalg import null_space
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError
-from bellweight.program import conditioning
-from bellweight.program.master import IntegerProgram
-from bellweight.program.rows import TabularRows
+from bellweight.program import IntegerProgram, TabularRows, conditioning
 
 _CHUNK = 1 << 14
 _SINGULAR = 1e-12  # reciprocal condition below which rows count as dependent

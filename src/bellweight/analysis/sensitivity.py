@@ -23,8 +23,9 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.display import Column, Table, to_text
 from bellweight.evaluation.evaluate import Evaluation, evaluate
-from bellweight.policies.policy import Model, Policy, Uniform
-from bellweight.simulation.occupancy import Simulation
+from bellweight.models import Model
+from bellweight.policies import Policy, Uniform
+from bellweight.simulation import Simulation
 from bellweight.solve import Rows
 from bellweight.weights.loop import Method, Outcome, Stop, select_weights
 from bellweight.weights.methods import DIA
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Setting:
+class GridPoint:
     """One point of the grid: the settings, how the run ended, and what its greedy policy costs.
 
     `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
@@ -53,12 +54,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The grid, and one `Setting` for each of its points, the temperature varying fastest."""
+    """The grid, and one `GridPoint` for each of its points, the temperature varying fastest."""
 
     temperatures: tuple[float, ...]
     smoothing_masses: tuple[float, ...]
     step_sizes: tuple[float, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[GridPoint, ...]
     model_name: str
 
     def grid(self, name: str, step_size: float | None = None) -> FloatArray:
@@ -77,7 +78,7 @@ class Sensitivity:
         return to_text(self.table()).rstrip()
 
     @property
-    def best(self) -> Setting:
+    def best(self) -> GridPoint:
         """The setting of lowest cost, the first of several."""
         return min(self.settings, key=lambda setting: setting.cost)
 
@@ -146,13 +147,13 @@ def sensitivity(
     return Sensitivity(axes[2], axes[1], axes[0], tuple(settings), model.name)
 
 
-def _setting(setup: Setup, method: DIA, outcome: Outcome, found: Evaluation | None) -> Setting:
+def _setting(setup: Setup, method: DIA, outcome: Outcome, found: Evaluation | None) -> GridPoint:
     iterate = outcome.iterate
     mismatch = outcome.history[outcome.reported].one_norm
     assert mismatch is not None
     assert isinstance(method.step_size, float)
     occupied = setup.occupied(setup.occupancy(iterate.greedy))
-    return Setting(
+    return GridPoint(
         temperature=method.temperature,
         smoothing_mass=method.smoothing_mass,
         step_size=method.step_size,

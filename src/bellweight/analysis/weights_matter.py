@@ -29,8 +29,8 @@ from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.evaluation.evaluate import Comparison, compare
-from bellweight.policies.policy import Model
-from bellweight.simulation.occupancy import Simulation
+from bellweight.models import Model
+from bellweight.simulation import Simulation
 from bellweight.solve import Result, Rows
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.loop import select_weights as run_method

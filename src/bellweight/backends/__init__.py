@@ -17,10 +17,11 @@ from bellweight.backends.step import StepBackend
 from bellweight.backends.tabular import TabularBackend
 from bellweight.basis import Basis
 from bellweight.common import checks
-from bellweight.common.status import ArgumentError, BellweightError, ModelError
+from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.models import EventModel, LinearModel, StepModel, TabularModel
-from bellweight.policies.policy import Policy
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.models.kinds import entry_for
+from bellweight.policies import Policy
+from bellweight.simulation import Occupancy, Simulation
 
 __all__ = [
     "KINDS",
@@ -48,13 +49,8 @@ KINDS: dict[type, Any] = {
 
 def backend_of(model: Any) -> Backend:
     """Return the backend of a model."""
-    for kind, backend in KINDS.items():
-        if isinstance(model, kind):
-            found: Backend = backend(model)
-            return found
-    names = [kind.__name__ for kind in KINDS]
-    expected = f"{', '.join(names[:-1])} or {names[-1]}"
-    raise ModelError(f"model is {type(model).__name__}, expected a {expected}")
+    found: Backend = entry_for(model, KINDS)(model)
+    return found
 
 
 def setup_of(

@@ -12,10 +12,10 @@ import numpy as np
 from bellweight.backends.setup import Setup
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.policies.policy import Model, Policy
-from bellweight.program.rows import RowSource
-from bellweight.simulation.episodes import Rollout
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.models import Model
+from bellweight.policies import Policy
+from bellweight.program import RowSource
+from bellweight.simulation import Occupancy, Rollout, Simulation
 
 COMPILED_STEPS = 500_000
 """Simulated steps for each judged policy where actions are found by compiled code."""

@@ -8,7 +8,7 @@ from bellweight.common import files
 from bellweight.display import interval_text
 
 
-@files.storable
+@files.storable("Estimate")
 @dataclass(frozen=True)
 class Estimate:
     """An expected cost with its 95 % half-width, which is 0 where the cost is exact."""

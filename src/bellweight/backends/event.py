@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,14 +21,30 @@ from bellweight.backends.setup import Point
 from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel
-from bellweight.policies.policy import Greedy, Policy, Support
-from bellweight.program.rows import BellmanRows, EventRows, SampledRows
-from bellweight.simulation.episodes import EventRollout, mean_and_half_width
-from bellweight.simulation.occupancy import Occupancy, Simulation, estimated_occupancy
+from bellweight.models import EventModel, Model
+from bellweight.models.function_model import FunctionModel
+from bellweight.policies import Greedy, Policy, Support
+from bellweight.policies.actor import Actor, acts_on, needs_generator
+from bellweight.policies.states import one_state, several_states
+from bellweight.program import (
+    EliminatedRows,
+    EventRows,
+    ListedRows,
+    LocalRows,
+    Repaired,
+    SampledRows,
+    repaired_locally,
+)
+from bellweight.simulation import (
+    EventRollout,
+    Occupancy,
+    Simulation,
+    estimated_occupancy,
+    mean_and_half_width,
+)
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
@@ -41,7 +58,7 @@ class EventSetup(SimulatedSetup):
     rows: EventRows
 
     @property
-    def model(self) -> EventModel:  # type: ignore[override]
+    def model(self) -> FunctionModel:  # type: ignore[override]
         return self.rows.model
 
     @property
@@ -53,7 +70,7 @@ class EventSetup(SimulatedSetup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows | None:
         return self.rows
 
     @property
@@ -86,18 +103,50 @@ class EventSetup(SimulatedSetup):
         return self.model.initial_moments(words)
 
 
+class LocalSetup(EventSetup):
+    """Rows of all states, found by elimination: what holds on them is proven."""
+
+    rows: EliminatedRows  # type: ignore[assignment]
+
+    @property
+    def listed_rows(self) -> None:
+        return None
+
+    @property
+    def size_text(self) -> str:
+        rows = self.rows
+        seen = f"all states, by elimination over up to {rows.width} variables"
+        return f"{self.model.dimension} dimensions, {seen}, discount {self.model.discount:g}"
+
+    @property
+    def n_columns(self) -> int:
+        return self.rows.n_pairs
+
+    def initial_point(self) -> Point:
+        exactly = self.rows.initial_moments
+        return super().initial_point() if exactly is None else Point(exactly[0])
+
+    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired | None:
+        return repaired_locally(self.rows, coef)
+
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
+        found = [self.proven(coef, moments) for coef, moments in pieces]
+        values = [bound.value for bound in found if bound is not None]
+        return max(values) if values else None
+
+
 class EventBackend(Backend):
-    """Compiled episodes; rows come from sampled states."""
+    """Compiled episodes; rows come from sampled states, or from all where parts are local."""
 
     samples_states = True
     noun = "an event model"
     usual_basis = "poly:2"
 
-    def __init__(self, model: EventModel) -> None:
+    def __init__(self, model: FunctionModel) -> None:
         self._model = model
 
     @property
-    def model(self) -> EventModel:
+    def model(self) -> Model:
         return self._model
 
     @property
@@ -117,27 +166,37 @@ class EventBackend(Backend):
         jobs: int | None,
         regularisation: float,
     ) -> EventSetup:
+        if isinstance(rows, LocalRows):
+            if regularisation > 0.0:
+                raise ArgumentError(
+                    f"regularisation is {regularisation:g}, expected 0 with LocalRows(): it needs "
+                    "all rows, and elimination finds them one by one; use SampledRows(states)"
+                )
+            local = cast("EventModel", self._model)
+            return LocalSetup(rows.on(local, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
             raise ArgumentError(
                 "an event model's states cannot be enumerated: pass "
-                "rows=SampledRows(sample_states(model, 5000)), or enumerate it with to_tabular()"
+                "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model "
+                "declares its scopes and the basis has functions of few coordinates, or enumerate "
+                "it with to_tabular()"
             )
         bound = rows.on(self._model, basis)
         return EventSetup(bound, simulation, seed, jobs, regularisation)
 
     def some_rows(self, basis: Basis, states: FloatArray) -> EventRows:
-        return EventRows(self._model, basis, states.astype(np.int64))
+        return EventRows(self._model, basis, self._model.check_states(states))
 
     def episodes(self, policy: Policy) -> EventRollout:
-        return EventRollout.of(self._model, policy.program(self._model))
+        return EventRollout.of(self._model, policy.compiled(self._model))
 
     def estimated_occupancy(
         self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
     ) -> Occupancy:
-        program = policy.program(self._model)
-        rollout = EventRollout.of(self._model, program, basis)
+        form = policy.compiled(self._model)
+        rollout = EventRollout.of(self._model, form, basis)
         return estimated_occupancy(
-            rollout, self._model.discount, simulation, knows_dual=program.knows_dual, seed=seed,
+            rollout, self._model.discount, simulation, knows_dual=form.knows_dual, seed=seed,
             jobs=jobs,
         )  # fmt: skip
 
@@ -184,11 +243,36 @@ class EventBackend(Backend):
         )
 
     def actions_at(self, policy: Policy, states: Any) -> Any:
-        return policy.actions(states.astype(np.int64), np.random.default_rng(0))
+        return policy.actions(states, np.random.default_rng(0))
 
     def action_text(self, action: Any) -> str:
         return self._model.label(int(action))
 
     def limit(self, axis: int) -> float:
-        upper = self._model.upper[axis]
-        return float(upper) if upper >= 0 else np.inf
+        return self._model.limit(axis)
+
+
+@acts_on(FunctionModel)
+class EventActor(Actor):
+    """Acts by the compiled loops."""
+
+    def __init__(self, policy: Policy, model: FunctionModel) -> None:
+        self.policy = policy
+        self.model = model
+        self.compiled = policy.compiled(model)
+
+    def one(self, state: Any, rng: np.random.Generator | None) -> int:
+        given = one_state(state, self.model.dimension)
+        return int(self._chosen(given, rng)[0])
+
+    def several(self, states: Any, rng: np.random.Generator | None) -> IntArray:
+        return self._chosen(several_states(states, self.model.dimension), rng)
+
+    def _chosen(self, states: Any, rng: np.random.Generator | None) -> IntArray:
+        vectors = self.model.check_states(states, "state")
+        if rng is None:
+            drawn = next((x for x in vectors if self.compiled.draws_in(x)), None)
+            if drawn is not None:
+                raise needs_generator(self.policy, f" in state {drawn.tolist()}")
+        u = np.zeros(len(vectors)) if rng is None else rng.random(len(vectors))
+        return self.compiled.loops.act(vectors, u, self.compiled.acting)

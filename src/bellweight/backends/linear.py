@@ -24,16 +24,19 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
+from bellweight.policies import Greedy, Policy, Support, Uniform
+from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
-from bellweight.policies.policy import Greedy, Policy, Support, Uniform
-from bellweight.program.priced_rows import LinearRows, PricedRows
-from bellweight.simulation.episodes import Task, run_blocks
-from bellweight.simulation.linear_episodes import LinearRollout
-from bellweight.simulation.occupancy import (
+from bellweight.policies.states import one_state, several_states
+from bellweight.program import LinearRows, PricedRows
+from bellweight.simulation import (
+    LinearRollout,
     Occupancy,
     Simulation,
+    Task,
     default_horizon,
     estimated_occupancy,
+    run_blocks,
 )
 
 SOLVED_STEPS = 25_000
@@ -213,8 +216,8 @@ class LinearBackend(Backend):
     def remedy(self) -> str:
         return (
             "try other weights (another method, or another target of DIA), bounds on the "
-            "coefficients such as Affine(lower=0.0), or Auto(); bellweight.compare_ties(model, "
-            "result.policy) tells whether ties decide it"
+            "coefficients such as Affine(lower=0.0), or Auto(); "
+            "bellweight.evaluation.compare_ties(model, result.policy) tells whether ties decide it"
         )
 
     def visited(
@@ -254,6 +257,35 @@ class LinearBackend(Backend):
 
     def action_text(self, action: Any) -> str:
         return _variables(self._model.action_names, action)
+
+
+@acts_on(LinearModel)
+class LinearActor(Actor):
+    """Acts by vectors, which a kernel or the general solver finds."""
+
+    def __init__(self, policy: Policy, model: LinearModel) -> None:
+        self.policy = policy
+        self.model = model
+        self.chooser = policy.chooser(model)
+        self.choose = self.chooser.worker()
+
+    def one(self, state: Any, rng: np.random.Generator | None) -> Any:
+        return self._chosen(one_state(state, self.model.dimension), rng)[0]
+
+    def several(self, states: Any, rng: np.random.Generator | None) -> Any:
+        return self._chosen(several_states(states, self.model.dimension), rng)
+
+    def _chosen(self, states: Any, rng: np.random.Generator | None) -> Any:
+        model, n = self.model, len(states)
+        if n == 0:
+            return np.zeros((0, model.n_action_variables))
+        vectors = model.check_states(states, "state")
+        if self.chooser.is_random and rng is None:
+            raise needs_generator(self.policy)
+        keys = np.zeros(n, np.uint64) if rng is None else rng.integers(1 << 63, size=n, dtype="u8")
+        # A worker may use its buffer again: what is given away is a copy.
+        chosen = self.choose(vectors, keys, 0)[0]
+        return np.array(chosen, dtype=np.int64 if model.integer_actions.all() else np.float64)
 
 
 def _variables(names: tuple[str, ...], values: Any) -> str:

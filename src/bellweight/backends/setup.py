@@ -18,14 +18,19 @@ from bellweight.basis import Basis
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, Status
-from bellweight.policies.policy import Greedy, Model, Policy, Support
-from bellweight.program.alp import AlpProgram
-from bellweight.program.minimum_norm import minimum_norm_dual
-from bellweight.program.regularised import PenaltyProgram
-from bellweight.program.repair import Repaired
-from bellweight.program.rows import BellmanRows, RowSource
-from bellweight.program.solution import AlpSolution, DecidedSolution
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
+from bellweight.program import (
+    AlpProgram,
+    AlpSolution,
+    DecidedSolution,
+    ListedRows,
+    PenaltyProgram,
+    Repaired,
+    RowSource,
+    minimum_norm_dual,
+)
+from bellweight.simulation import Occupancy, Simulation
 
 
 class Solvable(Protocol):
@@ -41,7 +46,7 @@ class Solvable(Protocol):
         """Return the audited optimum for these moments (K,)."""
 
 
-@files.storable
+@files.storable("Outside")
 @dataclass(frozen=True)
 class Outside:
     """The share of visited states outside the box of a linear model's rows.
@@ -139,7 +144,7 @@ class Setup(ABC):
 
     @property
     @abstractmethod
-    def listed_rows(self) -> BellmanRows | None:
+    def listed_rows(self) -> ListedRows | None:
         """The rows, where all of them are listed."""
 
     @property
@@ -233,7 +238,7 @@ class Setup(ABC):
         if isinstance(solution, DecidedSolution):
             keys, values, residual = solution.keys, solution.dual, solution.audit.dual_residual
         else:
-            dual = minimum_norm_dual(solution)
+            dual = minimum_norm_dual(solution, self.rows, point.weights)
             keys, values, residual = dual.keys, dual.values, dual.residual
         if residual > tolerances.DUAL and solution.status is Status.OPTIMAL:
             solution = replace(solution, status=Status.INACCURATE)

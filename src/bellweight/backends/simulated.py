@@ -10,9 +10,8 @@ from bellweight.backends.estimate import Estimate
 from bellweight.backends.setup import Outside, Point, Setup
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
-from bellweight.policies.policy import Policy, Support
-from bellweight.simulation.episodes import episode_costs, mean_and_half_width
-from bellweight.simulation.occupancy import Occupancy
+from bellweight.policies import Policy, Support
+from bellweight.simulation import Occupancy, episode_costs, mean_and_half_width
 
 
 class SimulatedSetup(Setup):

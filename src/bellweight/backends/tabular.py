@@ -13,16 +13,16 @@ from bellweight.backends.estimate import Estimate
 from bellweight.backends.setup import Outside, Point, Setup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
-from bellweight.common import checks
-from bellweight.common.checks import FloatArray
+from bellweight.common import checks, tolerances
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.exact.occupancy import exact_occupancy, policy_chain
 from bellweight.models import TabularModel
-from bellweight.policies.policy import DualSoftmax, Greedy, Policy, Support, Uniform
-from bellweight.program.repair import Repaired, repaired
-from bellweight.program.rows import AllRows, BellmanRows, TabularRows
-from bellweight.simulation.episodes import TabularRollout, episode_costs
-from bellweight.simulation.occupancy import Occupancy, Simulation
+from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, checked_probabilities
+from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
+from bellweight.policies.states import one_index, several_indices
+from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
+from bellweight.simulation import Occupancy, Simulation, TabularRollout, episode_costs
 
 _SAME_COST = 1e-9  # relative difference of costs that is rounding
 
@@ -42,7 +42,7 @@ class TabularSetup(Setup):
         return self.rows.basis
 
     @property
-    def listed_rows(self) -> BellmanRows:
+    def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property
@@ -219,3 +219,32 @@ class TabularBackend(Backend):
 
     def action_text(self, action: Any) -> str:
         return self._model.label(int(action))
+
+
+@acts_on(TabularModel)
+class TabularActor(Actor):
+    """Acts by a table of probabilities over all pairs."""
+
+    def __init__(self, policy: Policy, model: TabularModel) -> None:
+        self.policy = policy
+        self.model = model
+        self.chances = checked_probabilities(model, policy)
+
+    @staticmethod
+    def bound(policy: AnyPolicy, model: TabularModel) -> AnyPolicy:
+        return policy.tabulated(model)
+
+    def one(self, state: Any, rng: np.random.Generator | None) -> int:
+        model = self.model
+        index = model.check_state(one_index(state))
+        chances = self.chances[model.pair_start[index] : model.pair_start[index + 1]]
+        best = int(np.argmax(chances))
+        if chances[best] < 1.0 - tolerances.PROBABILITY:
+            if rng is None:
+                raise needs_generator(self.policy, f" in {model.state_name(index)}")
+            sums = np.cumsum(chances)
+            best = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+        return int(model.admissible_actions(index)[best])
+
+    def several(self, states: Any, rng: np.random.Generator | None) -> IntArray:
+        return np.array([self.one(state, rng) for state in several_indices(states)], dtype=np.int64)

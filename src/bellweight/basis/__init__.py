@@ -15,34 +15,39 @@ function.
     Separable(basis)           sums of one-dimensional bases, one for each coordinate
     Product(basis)             products of one-dimensional bases, one for each coordinate
     Stacked(a, b, ...)         the functions of several bases side by side
-    Located(functions)         single hinges and spots, to be stacked on another basis
+    ClippedProducts(groups)    products of min(x_i, level) over small groups of coordinates
+    Located(functions)         hinges and indicators of single states, to be stacked on a basis
     Custom(fn, names)          whatever the user writes
 
 Polynomial and Affine also run inside the compiled loops of event models and price rows of linear
 ones; the others need a model whose states are enumerated.
 """
 
+from bellweight.basis.clipped import ClippedProducts
 from bellweight.basis.composed import Product, Separable, Stacked
 from bellweight.basis.core import Affine, Basis, Bound, Custom, Indicator, Polynomial
 from bellweight.basis.local import Fourier, PiecewiseLinear, Radial
-from bellweight.basis.located import Function, Hinge, Located, Spot, extended
+from bellweight.basis.located import Function, Hinge, Located, StateIndicator, extended
+from bellweight.basis.parts import Part
 
 __all__ = [
     "Affine",
     "Basis",
     "Bound",
+    "ClippedProducts",
     "Custom",
     "Fourier",
     "Function",
     "Hinge",
     "Indicator",
     "Located",
+    "Part",
     "PiecewiseLinear",
     "Polynomial",
     "Product",
     "Radial",
     "Separable",
-    "Spot",
     "Stacked",
+    "StateIndicator",
     "extended",
 ]

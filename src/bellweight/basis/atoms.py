@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellweight.common.status import BasisError
-from bellweight.models.kernels.layouts import BUMP, COORDINATE, HINGE, SPOT, WAVE, WRITTEN
+from bellweight.models.kernels.layouts import BUMP, CLIP, COORDINATE, HINGE, SPOT, WAVE, WRITTEN
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,11 @@ def coordinate(i: int) -> Atom:
 def hinge(coordinates: tuple[int, ...], kink: float) -> Atom:
     """Return max(sum of x_i - kink, 0)."""
     return Atom(HINGE, coordinates, (1.0,) * len(coordinates), float(kink))
+
+
+def clip(i: int, level: float) -> Atom:
+    """Return min(x_i, level)."""
+    return Atom(CLIP, (i,), (1.0,), float(level))
 
 
 def bump(centre: Any, width: float) -> Atom:

@@ -132,7 +132,7 @@ def _products(terms: Sequence[Term], places: dict[Any, int]) -> tuple[IntArray, 
 
 
 def _flat(atoms: Sequence[Atom]) -> tuple[Any, ...]:
-    """Return kinds, and the starts of the coordinates and weights of all atoms one after another."""
+    """Return the kinds of atoms, and their coordinates and weights one after another."""
     sizes = [len(atom.index) for atom in atoms]
     return (
         np.array([atom.kind for atom in atoms], dtype=np.int64),

@@ -7,16 +7,17 @@ depend on earlier ones are found, dropped and reported by the solver.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis.atoms import Term
-from bellweight.basis.core import Basis, variable_names
+from bellweight.basis.core import Basis, dense, variable_names
+from bellweight.basis.parts import Part, constant_part, moved
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
@@ -54,7 +55,7 @@ class _PerCoordinate(Basis):
 
     def _features(self, states: FloatArray) -> list[FloatArray]:
         points = np.asarray(states, dtype=np.float64)
-        return [_dense(b, points[:, [i]]) for i, b in enumerate(self._each(points.shape[1]))]
+        return [dense(b(points[:, [i]])) for i, b in enumerate(self._each(points.shape[1]))]
 
     def _terms(self, dimension: int) -> list[list[Term]]:
         """Return the functions of each coordinate."""
@@ -66,10 +67,10 @@ class _PerCoordinate(Basis):
     def _names(self, dimension: int) -> list[tuple[str, ...]]:
         variables = variable_names(dimension)
         each = zip(variables, self._each(dimension), strict=True)
-        return [tuple(_renamed(name, x) for name in basis.names(1)) for x, basis in each]
+        return [tuple(_renamed(name, x) for name in basis.function_names(1)) for x, basis in each]
 
 
-@files.storable
+@files.storable("Separable")
 @dataclass(frozen=True, eq=False)
 class Separable(_PerCoordinate):
     """The constant and the functions of a one-dimensional basis of each coordinate: sums f_i(x_i).
@@ -88,11 +89,20 @@ class Separable(_PerCoordinate):
         parts = zip(self._terms(dimension), self._names(dimension), strict=True)
         return [(), *(own[k] for own, names in parts for k in _not_constant(names))]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         return ("1", *(name for own in self._names(dimension) for name in own if name != "1"))
 
+    def parts(self, dimension: int) -> list[Part]:
+        parts, first = [constant_part(0)], 1
+        for i, basis in enumerate(self._each(dimension)):
+            kept = _not_constant(basis.function_names(1))
+            places = {column: first + j for j, column in enumerate(kept)}
+            parts += [part.placed((i,)) for part in moved(basis.parts(1), places)]
+            first += len(kept)
+        return parts
 
-@files.storable
+
+@files.storable("Product")
 @dataclass(frozen=True, eq=False)
 class Product(_PerCoordinate):
     """All products f_1(x_1) ... f_d(x_d) of functions of one-dimensional bases.
@@ -117,7 +127,7 @@ class Product(_PerCoordinate):
             terms = [first + second for first in terms for second in part]
         return terms
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         parts = self._names(dimension)
         _check_size([len(part) for part in parts])
         names = ["1"]
@@ -125,8 +135,16 @@ class Product(_PerCoordinate):
             names = [_product_name(first, second) for first in names for second in part]
         return tuple(names)
 
+    def parts(self, dimension: int) -> list[Part]:
+        factors = [_factors(basis, i) for i, basis in enumerate(self._each(dimension))]
+        _check_size([len(own) for own in factors])
+        return [
+            _product_part(column, [f for f in combination if f is not None])
+            for column, combination in enumerate(product(*factors))
+        ]
 
-@files.storable
+
+@files.storable("Stacked")
 @dataclass(frozen=True, eq=False, init=False)
 class Stacked(Basis):
     """The functions of several bases side by side, as in `Stacked(Affine(), Radial(9))`."""
@@ -153,26 +171,74 @@ class Stacked(Basis):
     def __call__(self, states: FloatArray) -> FloatArray:
         points = np.asarray(states, dtype=np.float64)
         wanted = self._wanted(points.shape[1])
-        return np.hstack([_dense(b, points)[:, w] for b, w in zip(self.bases, wanted, strict=True)])
+        return np.hstack([dense(b(points))[:, w] for b, w in zip(self.bases, wanted, strict=True)])
 
     def terms(self, dimension: int) -> list[Term]:
         members = zip(self.bases, self._wanted(dimension), strict=True)
         listed = [(basis.terms(dimension), columns) for basis, columns in members]
         return [terms[k] for terms, columns in listed for k in columns]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         wanted = self._wanted(dimension)
         members = zip(self.bases, wanted, strict=True)
-        return tuple(b.names(dimension)[k] for b, columns in members for k in columns)
+        return tuple(b.function_names(dimension)[k] for b, columns in members for k in columns)
+
+    def parts(self, dimension: int) -> list[Part]:
+        parts, first = [], 0
+        for basis, columns in zip(self.bases, self._wanted(dimension), strict=True):
+            places = {column: first + j for j, column in enumerate(columns)}
+            parts += moved(basis.parts(dimension), places)
+            first += len(columns)
+        return parts
 
     def _wanted(self, dimension: int) -> list[list[int]]:
         """Return which functions of each basis are taken: all but repetitions of the constant."""
-        names = [basis.names(dimension) for basis in self.bases]
+        names = [basis.function_names(dimension) for basis in self.bases]
         seen, wanted = False, []
         for own in names:
             wanted.append(_not_constant(own) if seen else list(range(len(own))))
             seen = seen or "1" in own
         return wanted
+
+
+@dataclass(frozen=True, eq=False)
+class _Factor:
+    """A function of one coordinate in a product: its tail, and whether it still grows there."""
+
+    coordinate: int
+    function: Callable[[FloatArray], FloatArray]
+    tail: int | None
+    grows: bool
+
+
+def _factors(basis: Basis, coordinate: int) -> list[_Factor | None]:
+    """Return the functions of a one-dimensional basis, None for the constant."""
+    found: dict[int, _Factor | None] = {}
+    for part in basis.parts(1):
+        for j, column in enumerate(part.columns):
+            if not part.scope or basis.function_names(1)[column] == "1":
+                found[column] = None
+                continue
+            own, tail = part.picked([j], [column]).features, part.tails[0]
+            ends = [[0.0], [1.0]] if tail is None else [[tail], [tail + 1.0]]
+            at_end = own(np.array(ends))[:, 0]
+            found[column] = _Factor(coordinate, own, tail, bool(at_end[0] != at_end[1]))
+    return [found[column] for column in sorted(found)]
+
+
+def _product_part(column: int, factors: list[_Factor]) -> Part:
+    """Return a product of functions of one coordinate each; two that grow make no affine tail."""
+    if not factors:
+        return constant_part(column)
+    affine = sum(factor.grows for factor in factors) <= 1
+
+    def features(points: FloatArray) -> FloatArray:
+        columns = [factor.function(points[:, [j]]) for j, factor in enumerate(factors)]
+        return np.asarray(prod(columns[1:], start=columns[0]))
+
+    scope = tuple(factor.coordinate for factor in factors)
+    tails = tuple(factor.tail if affine else None for factor in factors)
+    return Part((column,), scope, features, tails)
 
 
 def _members(bases: Any, owner: str) -> tuple[Basis, ...]:
@@ -203,11 +269,6 @@ def _check_size(counts: list[int]) -> None:
         )
 
 
-def _dense(basis: Basis, states: FloatArray) -> FloatArray:
-    features = basis(states)
-    return np.asarray(features.toarray() if sparse.issparse(features) else features)
-
-
 def _not_constant(names: Sequence[str]) -> list[int]:
     return [k for k, name in enumerate(names) if name != "1"]
 
@@ -229,8 +290,8 @@ def stacked_on(basis: Basis, added: Basis, dimension: int) -> Stacked:
     """Return a basis with another one's functions added, its bounds kept and theirs infinite."""
     if basis.lower is None and basis.upper is None:
         return Stacked(basis, added)
-    low, high = basis.bounds(len(basis.names(dimension)))
+    low, high = basis.bounds(len(basis.function_names(dimension)))
     together = Stacked(replace(basis, lower=None, upper=None), added)
     # A second constant is left out of a stack.
-    free = np.full(len(together.names(dimension)) - len(low), np.inf)
+    free = np.full(len(together.function_names(dimension)) - len(low), np.inf)
     return replace(together, lower=np.append(low, -free), upper=np.append(high, free))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, groupby
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bellweight.basis.atoms import Term, coordinate
+from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import BasisError
@@ -31,7 +32,7 @@ class Basis(ABC):
         """Map states (n, d) to features (n, K)."""
 
     @abstractmethod
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         """Return the K names of the functions, for states of this dimension."""
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
@@ -44,6 +45,15 @@ class Basis(ABC):
             f"{type(self).__name__} cannot run inside compiled loops: use another basis, or "
             "enumerate the model with to_tabular()"
         )
+
+    def parts(self, dimension: int) -> list[Part]:
+        """Return the functions in groups that look at the same coordinates.
+
+        Without a better answer all functions look at all coordinates.
+        """
+        columns = tuple(range(len(self.function_names(dimension))))
+        scope = tuple(range(dimension))
+        return [Part(columns, scope, lambda points: dense(self(points)), (None,) * dimension)]
 
     def on(self, states: FloatArray) -> Basis:
         """Return this basis made ready for a model with these states (S, d)."""
@@ -60,7 +70,7 @@ class Basis(ABC):
         return low, high
 
 
-@files.storable
+@files.storable("Polynomial")
 @dataclass(frozen=True)
 class Polynomial(Basis):
     """All monomials of total degree at most `degree`, constant first, graded lexicographic.
@@ -94,12 +104,25 @@ class Polynomial(Basis):
     def terms(self, dimension: int) -> list[Term]:
         return [tuple(map(coordinate, word)) for word in self.words(dimension)]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
         return tuple(_monomial_name(word, variables) for word in self.words(dimension))
 
+    def parts(self, dimension: int) -> list[Part]:
+        words = self.words(dimension)
+        # A coordinate is affine, so it stands apart from its powers.
+        kind = {k: (tuple(sorted(set(word))), len(word) > 1) for k, word in enumerate(words)}
+        order = sorted(range(1, len(words)), key=lambda k: (kind[k], k))
+        parts = [constant_part(0)]
+        for (scope, bent), group in groupby(order, key=lambda k: kind[k]):
+            columns = tuple(group)
+            powers = np.array([[words[k].count(i) for i in scope] for k in columns])
+            tail = None if bent else 0
+            parts.append(Part(columns, scope, _powers(powers), (tail,) * len(scope)))
+        return parts
 
-@files.storable
+
+@files.storable("Affine")
 @dataclass(frozen=True)
 class Affine(Basis):
     """The constant and each coordinate of the state."""
@@ -114,11 +137,14 @@ class Affine(Basis):
     def terms(self, dimension: int) -> list[Term]:
         return Polynomial(1).terms(dimension)
 
-    def names(self, dimension: int) -> tuple[str, ...]:
-        return Polynomial(1).names(dimension)
+    def function_names(self, dimension: int) -> tuple[str, ...]:
+        return Polynomial(1).function_names(dimension)
+
+    def parts(self, dimension: int) -> list[Part]:
+        return Polynomial(1).parts(dimension)
 
 
-@files.storable
+@files.storable("Indicator")
 @dataclass(frozen=True, eq=False)
 class Indicator(Basis):
     """One function per state, or per group of states: 1 in it and 0 elsewhere.
@@ -152,7 +178,7 @@ class Indicator(Basis):
         shape = (n, int(self.groups.max()) + 1)
         return sparse.csr_array((np.ones(n), column, np.arange(n + 1)), shape=shape)
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         if self.known_states is None:
             raise unfitted(self)
         kind = "group" if len(np.unique(self.groups)) < len(self.groups) else "state"
@@ -174,34 +200,23 @@ class Indicator(Basis):
         return np.asarray(rows, dtype=np.int64)
 
 
-@files.storable
+@files.storable("Custom")
 @dataclass(frozen=True, eq=False)
 class Custom(Basis):
     """A basis that the user writes: `fn` maps states (n, d) to features (n, K).
 
-    A model without state vectors passes its state indices as (n, 1). A file keeps the names but not
-    the function.
+    A model without state vectors passes its state indices as (n, 1). `names` has one for each
+    function. A file keeps the names but not the function.
     """
 
     fn: Callable[[FloatArray], Any] | files.Unstored
-    function_names: tuple[str, ...] | None = None
+    names: Sequence[str] | None = field(default=None, metadata=files.stored_as("function_names"))
 
-    def __init__(
-        self,
-        fn: Callable[[FloatArray], Any] | files.Unstored,
-        names: Sequence[str] | None = None,
-        *,
-        function_names: Sequence[str] | None = None,
-        lower: Any = None,
-        upper: Any = None,
-    ) -> None:
-        if not callable(fn) and not isinstance(fn, files.Unstored):
-            raise BasisError(f"fn is {fn!r}, expected a function of states (n, d)")
-        given = names if names is not None else function_names
-        object.__setattr__(self, "fn", fn)
-        object.__setattr__(self, "function_names", None if given is None else tuple(given))
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
+    def __post_init__(self) -> None:
+        if not callable(self.fn) and not isinstance(self.fn, files.Unstored):
+            raise BasisError(f"fn is {self.fn!r}, expected a function of states (n, d)")
+        if self.names is not None:
+            object.__setattr__(self, "names", tuple(self.names))
 
     def __call__(self, states: FloatArray) -> Matrix:
         if isinstance(self.fn, files.Unstored):
@@ -229,15 +244,25 @@ class Custom(Basis):
 
     def on(self, states: FloatArray) -> Custom:
         n_basis = int(self(states[:1]).shape[1])
-        names = self.function_names or tuple(f"phi{k + 1}" for k in range(n_basis))
+        names = self.names or tuple(f"phi{k + 1}" for k in range(n_basis))
         if len(names) != n_basis:
             raise BasisError(f"{len(names)} names for {n_basis} functions: give one name for each")
-        return Custom(self.fn, names, lower=self.lower, upper=self.upper)
+        return replace(self, names=names)
 
-    def names(self, dimension: int) -> tuple[str, ...]:
-        if self.function_names is None:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
+        if self.names is None:
             raise BasisError("a Custom basis without names must see its model: call on(states)")
-        return self.function_names
+        return tuple(self.names)
+
+
+def dense(features: Matrix) -> FloatArray:
+    """Return features as a plain array."""
+    return np.asarray(features.toarray() if sparse.issparse(features) else features)
+
+
+def _powers(powers: IntArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from points (n, m) to monomials (n, c) with these powers (c, m)."""
+    return lambda points: np.prod(points[:, None, :] ** powers, axis=2)
 
 
 def variable_names(dimension: int) -> list[str]:

@@ -10,8 +10,9 @@ What a setting leaves open (where kinks and centres lie, how wide a bump is) is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from scipy.spatial.distance import cdist
 
 from bellweight.basis.atoms import Term, bump, coordinate, hinge, wave
 from bellweight.basis.core import Basis, unfitted, variable_names
+from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("PiecewiseLinear")
 @dataclass(frozen=True)
 class PiecewiseLinear(Basis):
     """The constant, each coordinate, and max(x_i - kink, 0) for each of its kinks.
@@ -63,7 +65,7 @@ class PiecewiseLinear(Basis):
         hinges = [(hinge((i,), kink),) for i, own in kinks for kink in own]
         return [(), *((coordinate(i),) for i in range(dimension)), *hinges]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
         hinges = [
             f"max({x} {'+' if kink < 0.0 else '-'} {abs(kink):g}, 0)"
@@ -71,6 +73,15 @@ class PiecewiseLinear(Basis):
             for kink in own
         ]
         return ("1", *variables, *hinges)
+
+    def parts(self, dimension: int) -> list[Part]:
+        parts, first = [constant_part(0)], 1 + dimension
+        for i, own in enumerate(self._per_coordinate(dimension)):
+            columns = (1 + i, *range(first, first + len(own)))
+            first += len(own)
+            tail = max(0, ceil(max(own, default=0.0)))
+            parts.append(Part(columns, (i,), _line_and_hinges(own), (tail,)))
+        return parts
 
     def _per_coordinate(self, dimension: int) -> tuple[tuple[float, ...], ...]:
         if isinstance(self.kinks, int):
@@ -85,7 +96,7 @@ class PiecewiseLinear(Basis):
         return tuple(self.kinks)
 
 
-@files.storable
+@files.storable("Radial")
 @dataclass(frozen=True, eq=False)
 class Radial(Basis):
     """The constant and a Gaussian bump exp(-|x - centre|^2 / (2 width^2)) for each centre.
@@ -147,7 +158,7 @@ class Radial(Basis):
         assert self.width is not None
         return [(), *((bump(centre, self.width),) for centre in self.centres)]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         self._check(dimension)
         places = (", ".join(f"{number:g}" for number in centre) for centre in self.centres)
         return ("1", *(f"bump at ({place})" for place in places))
@@ -162,7 +173,7 @@ class Radial(Basis):
             )
 
 
-@files.storable
+@files.storable("Fourier")
 @dataclass(frozen=True, eq=False)
 class Fourier(Basis):
     """The constant and cosines cos(frequency' x + phase).
@@ -212,7 +223,7 @@ class Fourier(Basis):
         frequencies, phases = self._fitted(dimension)
         return [(), *((wave(f, b),) for f, b in zip(frequencies, phases, strict=True))]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         frequencies, _ = self._fitted(dimension)
         if self.seed is not None:
             return ("1", *(f"cos(w{k + 1} x + b{k + 1})" for k in range(self.n)))
@@ -277,6 +288,12 @@ def _increasing(numbers: Any, name: str) -> tuple[float, ...]:
             "sort them and remove repetitions"
         )
     return tuple(array.tolist())
+
+
+def _line_and_hinges(kinks: tuple[float, ...]) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from points (n, 1) to x and max(x - kink, 0) for each kink."""
+    shifts = np.array(kinks)[None, :]
+    return lambda points: np.hstack([points, np.maximum(points - shifts, 0.0)])
 
 
 def _spacing(centres: FloatArray) -> float:

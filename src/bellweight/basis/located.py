@@ -1,7 +1,7 @@
 """Single functions with a place of their own, and bases made of them.
 
     Hinge(coordinates, kink)   max(x_i + x_j + ... - kink, 0): bends where a sum passes the kink
-    Spot(state)                1 in one state and 0 elsewhere
+    StateIndicator(state)      1 in one state and 0 elsewhere
 
 They are what a basis can be enriched with, one by one; `Located` makes a basis of a list of them.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ import numpy as np
 from bellweight.basis.atoms import Atom, Term, hinge, spot
 from bellweight.basis.composed import stacked_on
 from bellweight.basis.core import Basis, variable_names
+from bellweight.basis.parts import Part
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 
 
-@files.storable
+@files.storable("Hinge")
 @dataclass(frozen=True)
 class Hinge:
     """The function max(sum of x_i over `coordinates` - kink, 0), coordinates counted from 0."""
@@ -54,6 +56,22 @@ class Hinge:
             return f"max({total}, 0)"
         return f"max({total} {'+' if self.kink < 0.0 else '-'} {abs(self.kink):g}, 0)"
 
+    def part(self, column: int) -> Part:
+        """Return the function as a part of a basis: where one coordinate passes the kink, all do.
+
+        There the hinge is the sum of its coordinates less the kink.
+        """
+        kink = self.kink
+        scope = tuple(sorted(set(self.coordinates)))
+        times = np.array([self.coordinates.count(i) for i in scope], dtype=np.float64)
+        tail = max(0, ceil(kink))
+        return Part(
+            (column,),
+            scope,
+            lambda points: np.maximum(points @ times - kink, 0.0)[:, None],
+            (tail,) * len(scope),
+        )
+
     def check(self, dimension: int) -> None:
         """Complain about coordinates that states of this dimension lack."""
         wrong = [i for i in self.coordinates if not 0 <= i < dimension]
@@ -63,9 +81,9 @@ class Hinge:
             )
 
 
-@files.storable
+@files.storable("StateIndicator")
 @dataclass(frozen=True)
-class Spot:
+class StateIndicator:
     """The function that is 1 in the state with this vector and 0 elsewhere."""
 
     state: tuple[float, ...]
@@ -87,26 +105,43 @@ class Spot:
         place = ", ".join(f"{number:g}" for number in self.state)
         return f"[x = {place}]" if dimension == 1 else f"[x = ({place})]"
 
+    def part(self, column: int) -> Part:
+        """Return the function as a part of a basis; beyond its state it is zero."""
+        place = np.array(self.state)
+        tails = tuple(max(0, floor(number) + 1) for number in self.state)
+        return Part(
+            (column,),
+            tuple(range(len(place))),
+            lambda points: (points == place).all(axis=1)[:, None].astype(np.float64),
+            tails,
+        )
+
     def check(self, dimension: int) -> None:
         """Complain about a state of another dimension."""
         if len(self.state) != dimension:
-            raise BasisError(f"a Spot has state {self.state}, expected {dimension} coordinates")
+            raise BasisError(
+                f"a StateIndicator has state {self.state}, expected {dimension} coordinates"
+            )
 
 
-Function = Hinge | Spot
+Function = Hinge | StateIndicator
 
 
-@files.storable
+@files.storable("Located")
 @dataclass(frozen=True)
 class Located(Basis):
-    """A list of hinges and spots, without the constant: to be stacked on another basis."""
+    """Hinges and indicators of states, without the constant: to be stacked on another basis."""
 
     functions: Any
 
     def __post_init__(self) -> None:
         given = self.functions
-        if not isinstance(given, Sequence) or not all(isinstance(f, Hinge | Spot) for f in given):
-            raise BasisError(f"functions is {given!r}, expected a list of Hinge(...) and Spot(...)")
+        if not isinstance(given, Sequence) or not all(
+            isinstance(f, Hinge | StateIndicator) for f in given
+        ):
+            raise BasisError(
+                f"functions is {given!r}, expected a list of Hinge(...) and StateIndicator(...)"
+            )
         object.__setattr__(self, "functions", tuple(given))
 
     def on(self, states: FloatArray) -> Located:
@@ -124,8 +159,11 @@ class Located(Basis):
     def terms(self, dimension: int) -> list[Term]:
         return [(function.atom(),) for function in self.functions]
 
-    def names(self, dimension: int) -> tuple[str, ...]:
+    def function_names(self, dimension: int) -> tuple[str, ...]:
         return tuple(function.name(dimension) for function in self.functions)
+
+    def parts(self, dimension: int) -> list[Part]:
+        return [function.part(k) for k, function in enumerate(self.functions)]
 
 
 def extended(basis: Basis, functions: Sequence[Function], dimension: int) -> Basis:

@@ -1,1 +1,17 @@
-"""What can be proven about a policy: certificates, and checks that do not trust their maker."""
+"""What can be proven about a policy: certificates, and checks that do not trust their maker.
+
+Bounds on what is lost, the error bounds on the arithmetic behind them, and the verifier.
+"""
+
+from bellweight.certificates.certificate import Certificate, certify
+from bellweight.certificates.pia_bounds import PiaBounds, pia_bounds
+from bellweight.certificates.verification import Verification, verify
+
+__all__ = [
+    "Certificate",
+    "PiaBounds",
+    "Verification",
+    "certify",
+    "pia_bounds",
+    "verify",
+]

@@ -45,12 +45,11 @@ from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policies.policy import Model, Policy, by_state, checked_probabilities
-from bellweight.program.priced_rows import LinearRows, PricedRows
-from bellweight.program.repair import Repaired, repaired
-from bellweight.program.rows import EventRows, TabularRows
-from bellweight.simulation.episodes import one_sided
+from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.models.function_model import FunctionModel
+from bellweight.policies import Policy, by_state, checked_probabilities
+from bellweight.program import EventRows, LinearRows, PricedRows, Repaired, TabularRows, repaired
+from bellweight.simulation import one_sided
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA
 
@@ -68,7 +67,6 @@ SAMPLED = (
 )
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
-_RAY_LENGTHS = (10, 100, 1_000)
 _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
 _SHRUNK = (0.0, 1e-12, 1e-10, 1e-8)  # of the coefficients: see `_priced`
 _CLOSE = 1e-9  # of the largest coefficient: what multipliers may add to a violation
@@ -388,20 +386,16 @@ class _Estimate:
             record={**record, "solved": result.coef.tolist(), "multipliers": priced.multipliers},
         )  # fmt: skip
 
-    def events(self, model: EventModel, result: Result) -> Certificate:
+    def events(self, model: FunctionModel, result: Result) -> Certificate:
         """Say what is missing, and what violation was found on fresh states and along rays."""
         found = self._unproven(model, result, SAMPLED, _NOT_RECORDED)
         # A small model has fewer states than this: then all that turn up are looked at.
         drawn = model.sample_initial(0, _FRESH, stream_keys(self.seed, _FRESH_STREAM)[0])
         fresh = np.unique(drawn, axis=0)
-        directions = np.eye(model.dimension, dtype=np.int64)
-        rays = np.vstack([length * directions for length in _RAY_LENGTHS])
-        if model.upper is not None:
-            limit = np.where(model.upper < 0, np.iinfo(np.int64).max, model.upper)
-            rays = np.unique(np.minimum(rays, limit), axis=0)
+        place, far = model.far_states()
         evidence = {
             "on fresh states": _violation(model, result, fresh),
-            "along rays": _violation(model, result, rays),
+            place: _violation(model, result, far),
         }
         return replace(found, evidence=evidence)
 
@@ -423,7 +417,7 @@ class _Estimate:
         return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
 
     def _unproven(
-        self, model: EventModel | LinearModel, result: Result, reason: str, told: dict[str, Any]
+        self, model: FunctionModel | LinearModel, result: Result, reason: str, told: dict[str, Any]
     ) -> Certificate:
         cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         return Certificate(
@@ -481,6 +475,6 @@ def _priced(rows: LinearRows, coef: FloatArray) -> _Priced:
     return _Priced(coef, violation if np.isfinite(proven) else np.inf, None)
 
 
-def _violation(model: EventModel, result: Result, states: Any) -> float:
+def _violation(model: FunctionModel, result: Result, states: Any) -> float:
     rows = EventRows(model, result.basis, model.check_states(states))
     return rows.separate(result.coef, 0.0).violation

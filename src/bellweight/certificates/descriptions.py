@@ -10,11 +10,11 @@ from scipy import sparse
 from bellweight.basis import Basis, Indicator
 from bellweight.common.status import BasisError
 from bellweight.models import TabularModel
-from bellweight.policies.policy import (
+from bellweight.policies import (
     DualSoftmax,
     Greedy,
     Policy,
-    Table,
+    TablePolicy,
     Uniform,
     by_state,
     checked_probabilities,
@@ -54,7 +54,7 @@ def proper(model: TabularModel, policy: Policy) -> Policy:
         return policy
     matrix = np.zeros((model.n_states, model.n_actions))
     matrix[model.pair_state, model.pair_action] = chances / totals[model.pair_state]
-    return Table(matrix)
+    return TablePolicy(matrix)
 
 
 def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:

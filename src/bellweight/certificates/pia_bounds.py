@@ -24,9 +24,7 @@ from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import optimal, policy_value
 from bellweight.models import TabularModel
-from bellweight.program import conditioning
-from bellweight.program.master import IntegerProgram
-from bellweight.program.rows import TabularRows
+from bellweight.program import IntegerProgram, TabularRows, conditioning
 from bellweight.solve import Result
 
 _SEARCHED_PAIRS = 20_000  # beyond this only the constant is tried as a Lyapunov function

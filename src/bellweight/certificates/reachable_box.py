@@ -6,7 +6,7 @@ import numpy as np
 
 from bellweight.common.checks import FloatArray, Matrix
 from bellweight.models import Independent, LinearModel
-from bellweight.program.priced_rows import implied_upper
+from bellweight.program import implied_upper
 
 
 def reachable_box(model: LinearModel) -> tuple[FloatArray, FloatArray]:

@@ -47,10 +47,10 @@ from bellweight.common import identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import LinearModel, TabularModel
-from bellweight.policies.policy import DualSoftmax, Greedy, Model, Policy, Support, Uniform
-from bellweight.program.priced_rows import PricedRows
-from bellweight.simulation.episodes import one_sided
+from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
+from bellweight.program import PricedRows
+from bellweight.simulation import one_sided
 
 _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at more closely
 _MOST_STEPS = 10**10  # simulated steps that a certificate may ask for
@@ -91,7 +91,7 @@ class Verification:
         return "\n".join([*lines, *(f"note  {note}" for note in self.notes)])
 
 
-def verify(certificate: Certificate | str | os.PathLike[str], model: Model) -> Verification:
+def verify(model: Model, certificate: Certificate | str | os.PathLike[str]) -> Verification:
     """Compute a certificate again from the model and compare term by term."""
     backend_of(model)
     if isinstance(certificate, Certificate):

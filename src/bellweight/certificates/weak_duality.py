@@ -24,7 +24,7 @@ import numpy as np
 
 from bellweight.common.checks import FloatArray, Matrix
 from bellweight.models import LinearModel
-from bellweight.program.priced_rows import implied_upper
+from bellweight.program import implied_upper
 
 _OUTWARD = 1e-12  # relative: more than rounding can take from an implied bound
 

@@ -427,7 +427,7 @@ def verify(
     from bellweight.report.document import plain
 
     with Progress("computing the certificate again", context.obj):
-        found = verified(certificate, parse.model(model, parse.options(option or [])))
+        found = verified(parse.model(model, parse.options(option or [])), certificate)
     say(console(json), str(found))
     write_document(json, {"passed": found.passed, **plain(found)})
     return exits.DONE if found.passed else exits.NOT_VERIFIED
@@ -506,7 +506,7 @@ def demo(
     check_writable(page, json)
     from bellweight.display.screen import print_table
     from bellweight.display.table import wrapped
-    from bellweight.reproduce import demo as demonstration
+    from bellweight.reproduce.queue import demo as demonstration
 
     with Progress("one moment", context.obj) as progress:
         found = demonstration.run(progress.tell)

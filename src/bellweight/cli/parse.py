@@ -18,12 +18,10 @@ from bellweight.common.status import BellweightError, FileError, ModelError
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
-    from bellweight.models import EventModel, LinearModel, TabularModel
-    from bellweight.policies.policy import Policy
+    from bellweight.models import Model
+    from bellweight.policies import Policy
     from bellweight.weights.loop import Method
     from bellweight.weights.steps import Steps
-
-    Model = TabularModel | EventModel | LinearModel
 
 
 class MethodName(StrEnum):
@@ -226,7 +224,7 @@ def shipped() -> dict[str, Callable[..., Model]]:
         for name, make in named.items()
         if inspect.isfunction(make)
     }
-    kinds = ("TabularModel", "EventModel", "LinearModel")
+    kinds = ("TabularModel", "EventModel", "LinearModel", "StepModel")
     return {name: named[name] for made in kinds for name in returned if returned[name] == made}
 
 
@@ -273,7 +271,7 @@ def _step_size(words: str) -> float | Steps:
 
 
 def _target(words: str, model: Model) -> Policy | Method:
-    from bellweight.policies.policy import Uniform
+    from bellweight.policies import Uniform
     from bellweight.weights.methods import Fixed
 
     if words == "random":

@@ -17,7 +17,7 @@ from bellweight.cli.sampling import SampleWords, StatesFrom
 from bellweight.common.status import BellweightWarning
 
 if TYPE_CHECKING:
-    from bellweight.cli.parse import Model
+    from bellweight.models import Model
     from bellweight.plans.auto import Auto
     from bellweight.plans.race_result import RaceResult
 

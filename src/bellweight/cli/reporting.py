@@ -10,10 +10,10 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.certificates.certificate import Certificate
-    from bellweight.cli.parse import Model
+    from bellweight.models import Model
     from bellweight.display.presentable import Presentable
     from bellweight.evaluation.evaluate import Comparison
-    from bellweight.policies.policy import Policy
+    from bellweight.policies import Policy
     from bellweight.results.result import Result
 
 
@@ -35,11 +35,11 @@ def subject(paths: Sequence[Path], model: Model | None) -> Presentable | dict[st
     from bellweight.common import files
     from bellweight.evaluation.evaluate import Comparison
     from bellweight.plans.race_result import RaceResult
-    from bellweight.plans.resampling import Resampling
+    from bellweight.plans.resampling import ResampledResult
     from bellweight.results.result import Result
 
     if len(paths) == 1:
-        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, Resampling)
+        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, ResampledResult)
         if not isinstance(held, Result):
             return held
     found = load(paths, model)
@@ -70,7 +70,7 @@ def compared(
 ) -> Comparison:
     """Compare policies on the same random numbers, by default on ones that no run has used."""
     from bellweight.evaluation.evaluate import compare
-    from bellweight.policies.policy import Uniform
+    from bellweight.policies import Uniform
 
     policies: dict[str, Policy] = {name: result.policy for name, result in results.items()}
     if random:

@@ -117,7 +117,6 @@ def _computed(
     except KeyboardInterrupt:
         if not written:
             raise Interrupted from None
-        more = "; the same command goes on from there" if artefact.RESUMES else ""
+        more = "; the same command goes on from there" if artefact.resumes else ""
         raise Interrupted(f"what was finished is in {out}{more}") from None
-    keep(found)
     return found, written

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from bellweight.cli import parse
 
 if TYPE_CHECKING:
-    from bellweight.cli.parse import Model
-    from bellweight.program.priced_rows import PricedRows
-    from bellweight.program.rows import SampledRows
-    from bellweight.simulation.occupancy import Simulation
+    from bellweight.models import Model
+    from bellweight.program import PricedRows, SampledRows
+    from bellweight.simulation import Simulation
 
 STATES = 5_000
 EPISODES = 4_000
@@ -79,9 +78,8 @@ class Sample:
 def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
     """Draw the states of an event model; None for a tabular model, which has all of its own."""
     from bellweight.backends import backend_of
-    from bellweight.program.priced_rows import PricedRows
-    from bellweight.program.rows import SampledRows
-    from bellweight.simulation.occupancy import Simulation
+    from bellweight.program import PricedRows, SampledRows
+    from bellweight.simulation import Simulation
 
     backend = backend_of(model)
     if backend.lists_states:
@@ -116,8 +114,8 @@ def _refuse_states(words: SampleWords) -> None:
 
 def _states(words: SampleWords, model: Any, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return the states of the rows, and where they come from."""
-    from bellweight.policies.policy import Uniform
-    from bellweight.simulation.episodes import sample_states
+    from bellweight.policies import Uniform
+    from bellweight.simulation import sample_states
 
     source = words.states_from or StatesFrom.initial
     policy = Uniform() if source is StatesFrom.random else None

@@ -17,10 +17,10 @@ from bellweight.common.status import BellweightWarning, Status
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
-    from bellweight.cli.parse import Model
+    from bellweight.models import Model
     from bellweight.cli.sampling import Sample
     from bellweight.solve import Result
-    from bellweight.weights.loop import Iteration, Method, Stop
+    from bellweight.weights.loop import HistoryEntry, Method, Stop
 
 _MORE_ITERATIONS = 100
 _NEARLY = 1e-3
@@ -63,7 +63,7 @@ class Job:
         most = self.stop.max_iterations + _before(self.earlier)
         progress.tell(f"first iteration of at most {most}")
 
-        def watch(record: Iteration) -> None:
+        def watch(record: HistoryEntry) -> None:
             residual = "" if record.sup_norm is None else f", residual {record.sup_norm:.2g}"
             if record.noise_ratio is not None:
                 residual = f", moments within {record.noise_ratio:.2g} standard errors"

@@ -26,8 +26,8 @@ from bellweight.common import identity
 from bellweight.common.file_types import csr_fault, declared, fits
 from bellweight.common.status import FileError, Status
 
-FORMAT = 1
-"""Version of the file layout; a reader refuses a newer one."""
+FORMAT = 2
+"""Version of the file layout; a reader refuses a newer one, and brings an older one up to date."""
 
 UNSTORED = {"stored": False}
 """Metadata of a dataclass field that is left out of files."""
@@ -40,13 +40,24 @@ def stored_as(name: str) -> dict[str, str]:
 
 _HEADER = "bellweight"
 _Class = TypeVar("_Class", bound=type)
-_registry: dict[str, type] = {}
+_classes: dict[str, type] = {}
+_names: dict[type, str] = {}
+_former_fields: dict[type, tuple[str, ...]] = {}
 
 
-def storable(cls: _Class) -> _Class:
-    """Register a dataclass so that files may contain it."""
-    _registry[cls.__name__] = cls
-    return cls
+def storable(name: str, *, former: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
+    """Register a dataclass so that files may contain it, under a name of its own.
+
+    Files are full of that name, so it stays what it is when the class gets another one. `former`
+    are fields that the class no longer has; where older files hold them they are skipped.
+    """
+
+    def register(cls: _Class) -> _Class:
+        assert name not in _classes, f"{name} is the name of {_classes[name]} in files"
+        _classes[name], _names[cls], _former_fields[cls] = cls, name, former
+        return cls
+
+    return register
 
 
 class _DamagedError(FileError):
@@ -75,8 +86,17 @@ class Checked(ABC):
         """Return what does not fit, or no text."""
 
 
+class Changed(ABC):
+    """What an earlier version of Bellweight wrote in another way."""
+
+    @classmethod
+    @abstractmethod
+    def from_format_1(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields as they are stored now, from those of a file of format 1."""
+
+
 Unstored: TypeAlias = identity.Unstored
-storable(Unstored)
+storable("Unstored")(Unstored)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -144,7 +164,7 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
                 )
             header = json.loads(str(archive[_HEADER]))
             _check_header(source, header, kinds)
-            found = _decode(header["content"], archive)
+            found = _decode(header["content"], archive, header["format"])
         missing = found.stored_fault() if isinstance(found, Checked) else ""
         if missing:
             raise _DamagedError(missing)
@@ -177,11 +197,12 @@ def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...])
             f"{source} has file format {version}, this version reads up to {FORMAT}: "
             "update Bellweight"
         )
-    found = header["content"].get("type")
-    names = [kind.__name__ for kind in kinds]
-    if found not in names:
-        wanted = " or ".join(names)
-        raise FileError(f"{source} holds a {found}, expected a {wanted}: pick another file")
+    name = header["content"].get("type")
+    found = _classes.get(name)
+    if found not in kinds:
+        held = name if found is None else found.__name__
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise FileError(f"{source} holds a {held}, expected a {wanted}: pick another file")
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
@@ -204,14 +225,14 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
         return {"tuple": [_encode(item, arrays) for item in value]}
     if isinstance(value, dict):
         return {"dict": {str(key): _encode(item, arrays) for key, item in value.items()}}
-    if dataclasses.is_dataclass(value) and _registry.get(type(value).__name__) is type(value):
+    if type(value) in _names:
         stored = [f for f in dataclasses.fields(value) if f.metadata.get("stored", True) and f.init]
         fields = {_stored_name(f): _encode(getattr(value, f.name), arrays) for f in stored}
-        return {"type": type(value).__name__, "fields": fields}
+        return {"type": _names[type(value)], "fields": fields}
     return _encode(Unstored(_describe(value), identity.digest(value)), arrays)
 
 
-def _decode(node: Any, archive: Any) -> Any:
+def _decode(node: Any, archive: Any, version: int) -> Any:
     if not isinstance(node, dict):
         return node
     if "status" in node:
@@ -221,18 +242,25 @@ def _decode(node: Any, archive: Any) -> Any:
         array.setflags(write=False)
         return array
     if "csr" in node:
-        data, indices, indptr = (_decode(part, archive) for part in node["csr"])
+        data, indices, indptr = (_decode(part, archive, version) for part in node["csr"])
         wrong = csr_fault(data, indices, indptr, node["shape"])
         if wrong:
             raise _DamagedError(wrong)
         return sparse.csr_array((data, indices, indptr), shape=tuple(node["shape"]))
     if "tuple" in node:
-        return tuple(_decode(item, archive) for item in node["tuple"])
+        return tuple(_decode(item, archive, version) for item in node["tuple"])
     if "dict" in node:
-        return {key: _decode(item, archive) for key, item in node["dict"].items()}
-    cls = _registry[node["type"]]
+        return {key: _decode(item, archive, version) for key, item in node["dict"].items()}
+    cls = _classes[node["type"]]
+    stored = {name: _decode(item, archive, version) for name, item in node["fields"].items()}
+    if version < FORMAT and issubclass(cls, Changed):
+        stored = cls.from_format_1(stored)
     names = {_stored_name(f): f.name for f in dataclasses.fields(cls)}
-    values = {names[name]: _decode(item, archive) for name, item in node["fields"].items()}
+    known = {name: value for name, value in stored.items() if name not in _former_fields[cls]}
+    unknown = [name for name in known if name not in names]
+    if unknown:
+        raise _DamagedError(f"{unknown[0]} is no part of {node['type']} in this version")
+    values = {names[name]: value for name, value in known.items()}
     for name, value in values.items():
         # Where a file could not hold a thing, a note stands in for it, whatever its type.
         if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):

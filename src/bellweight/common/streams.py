@@ -105,6 +105,25 @@ def pick(u: float, sums: checks.FloatArray, first: int, last: int) -> int:
     return place
 
 
+@compiled
+def running_sums(chances: checks.FloatArray, starts: checks.IntArray) -> checks.FloatArray:
+    """Return the sums (n,) of chances (n,) that run within each segment starts[k]:starts[k + 1].
+
+    From the last positive chance of a segment on they are infinite: rounding must not let a draw
+    fall off the end, or on an entry without a chance.
+    """
+    sums = np.empty(len(chances))
+    for k in range(len(starts) - 1):
+        total, last = 0.0, starts[k]
+        for place in range(starts[k], starts[k + 1]):
+            total += chances[place]
+            sums[place] = total
+            if chances[place] > 0.0:
+                last = place
+        sums[last : starts[k + 1]] = np.inf
+    return sums
+
+
 def stream_keys(seed: int, *branch: int) -> Keys:
     """Return the base keys of the initial, action and event streams.
 

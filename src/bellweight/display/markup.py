@@ -5,6 +5,7 @@ Cells may hold what users named: everything is escaped here, once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -31,23 +32,26 @@ _LATEX = {
 _MARKDOWN = "\\|*_`[]#"
 
 
-def to_html(table: Table, *, notes: bool = True) -> str:
-    """Return a table element with its title as caption; the first column heads the rows."""
+def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None = None) -> str:
+    """Return a table element with its title as caption; the first column heads the rows.
+
+    `links` are addresses for cells of the first column, by their text.
+    """
     columns = table.shown
     sides = ["number" if column.right else "text" for column in columns]
     head = "".join(
         f'<th scope="col" class="{side}">{escape(column.heading)}</th>'
         for column, side in zip(columns, sides, strict=True)
     )
-    lines = [
-        "".join(
-            f'<th scope="row" class="{side}">{escape(cell)}</th>'
-            if place == 0
-            else f'<td class="{side}">{escape(cell)}</td>'
-            for place, (cell, side) in enumerate(zip(cells, sides, strict=True))
-        )
-        for cells in table.cells()
-    ]
+    lines = []
+    for first, *others in table.cells():
+        head_cell = escape(first)
+        if links and first in links:
+            head_cell = f'<a href="{escape(links[first])}">{head_cell}</a>'
+        cells = [
+            f'<td class="{s}">{escape(c)}</td>' for c, s in zip(others, sides[1:], strict=True)
+        ]
+        lines.append(f'<th scope="row" class="{sides[0]}">{head_cell}</th>{"".join(cells)}')
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     below = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes) if notes else ""

@@ -21,22 +21,22 @@ from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
-from bellweight.models import LinearModel
-from bellweight.policies.policy import Greedy, Model, Policy
-from bellweight.simulation.episodes import (
+from bellweight.models import LinearModel, Model
+from bellweight.policies import Greedy, Policy
+from bellweight.simulation import (
     Finished,
     Rollout,
+    default_horizon,
     episode_costs,
     mean_and_half_width,
 )
-from bellweight.simulation.occupancy import default_horizon
 
 _FIRST_EPISODES = 4_096
 _MOST_EPISODES = 100_000_000
 _MOST_LONGER = 20  # corrections of the horizon; two are the rule
 
 
-@files.storable
+@files.storable("Evaluation")
 @dataclass(frozen=True)
 class Evaluation(Presentable):
     """The mean discounted cost of episodes, its 95 % half-width, a bound on the tail left out.
@@ -80,7 +80,7 @@ class Evaluation(Presentable):
         )
 
 
-@files.storable
+@files.storable("Difference")
 @dataclass(frozen=True)
 class Difference:
     """A mean paired difference in cost with its 95 % half-width; negative is better."""
@@ -97,7 +97,7 @@ class Difference:
         return pair_text(self.mean, self.half_width, sign="+")
 
 
-@files.storable
+@files.storable("Comparison")
 @dataclass(frozen=True)
 class Comparison(Presentable, files.Saved, files.Checked):
     """Evaluations on the same random numbers, and paired differences to the baseline."""
@@ -294,7 +294,9 @@ def compare_ties(
 def rollout_of(model: Model, policy: Policy) -> Rollout:
     """Lay out a model and a policy for simulation."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+        )
     return backend_of(model).episodes(policy)
 
 

@@ -25,15 +25,16 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.evaluation.evaluate import Difference, rollout_of
-from bellweight.policies.policy import Model, Policy
-from bellweight.simulation.episodes import (
+from bellweight.models import Model
+from bellweight.policies import Policy
+from bellweight.simulation import (
     BLOCK,
     Rollout,
+    default_horizon,
     episode_costs,
     mean_and_half_width,
     one_sided,
 )
-from bellweight.simulation.occupancy import default_horizon
 
 FIRST_LOOK = BLOCK
 """Episodes of every policy before any is dropped."""
@@ -44,9 +45,9 @@ _SAME_COST = 1e-12  # relative difference of exact costs that is rounding
 _NO_SPREAD = 1e-9  # half-width of a difference, relative to its mean, that is rounding
 
 
-@files.storable
+@files.storable("RankedPolicy")
 @dataclass(frozen=True)
-class Standing:
+class RankedPolicy:
     """What a race says of one policy; `alike` names others that cost the same.
 
     Where costs are simulated: the same in every episode of the first look.
@@ -64,7 +65,7 @@ class Standing:
     alike: tuple[str, ...] = ()
 
 
-@files.storable
+@files.storable("Race")
 @dataclass(frozen=True)
 class Race:
     """The standings, the winner first, those that stayed longest next.
@@ -72,7 +73,7 @@ class Race:
     `confidence` is that of never having dropped the best; `looks` counts the looks taken.
     """
 
-    standings: tuple[Standing, ...]
+    standings: tuple[RankedPolicy, ...]
     confidence: float
     episodes: int
     looks: int
@@ -128,14 +129,16 @@ def _ranked(costs: Mapping[str, float], confidence: float) -> Race:
     """Rank by exact cost; policies of the same cost up to rounding count as alike."""
     order = sorted(costs, key=lambda name: costs[name])
     best = costs[order[0]]
-    standings: list[Standing] = []
+    standings: list[RankedPolicy] = []
     for name in order:
         behind = Difference(costs[name] - best, 0.0)
         last = standings[-1] if standings else None
         if last is not None and costs[name] - last.mean <= _SAME_COST * abs(last.mean):
             standings[-1] = replace(last, alike=(*last.alike, name))
         else:
-            standings.append(Standing(name, costs[name], 0.0, 0, behind, dropped=bool(standings)))
+            standings.append(
+                RankedPolicy(name, costs[name], 0.0, 0, behind, dropped=bool(standings))
+            )
     return Race(tuple(standings), confidence, 0, 0)
 
 
@@ -216,11 +219,11 @@ class Track:
         n = min(len(self._costs[name]), len(self._costs[leader]))
         return Difference(*mean_and_half_width(self._costs[name][:n] - self._costs[leader][:n]))
 
-    def _standings(self) -> tuple[Standing, ...]:
+    def _standings(self) -> tuple[RankedPolicy, ...]:
         leader = self._leader()
         others = {name for names in self._alike.values() for name in names}
         found = [
-            Standing(
+            RankedPolicy(
                 name,
                 *mean_and_half_width(self._costs[name]),
                 len(self._costs[name]),

@@ -16,8 +16,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
 from bellweight.exact.chain import Chain
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, checked_probabilities
-from bellweight.simulation.occupancy import Occupancy
+from bellweight.policies import Policy, checked_probabilities
+from bellweight.simulation import Occupancy
 
 
 def policy_chain(model: TabularModel, policy: Policy) -> tuple[Chain, FloatArray]:

@@ -12,7 +12,7 @@ from bellweight.common.status import ModelError, SolverError, Status
 from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, Table, tie_margin
+from bellweight.policies import Policy, TablePolicy, tie_margin
 
 _MAX_IMPROVEMENTS = 1_000
 
@@ -22,7 +22,7 @@ class Optimal:
     """Optimal values (S,), an optimal policy, the sup norm of the Bellman residual, iterations."""
 
     values: FloatArray
-    policy: Table
+    policy: TablePolicy
     residual: float
     iterations: int
 
@@ -47,7 +47,7 @@ def optimal(model: TabularModel) -> Optimal:
         known = pairs.tobytes()
         if not improved.any() or known in seen:
             residual = float(np.abs(best - values).max())
-            policy = Table(model.pair_action[pairs], model=model)
+            policy = TablePolicy(model.pair_action[pairs], model=model)
             return Optimal(values, policy, residual, iteration)
         seen.add(known)
         pairs = np.where(improved, following, pairs)

@@ -1,17 +1,27 @@
-"""What a Markov decision process is: the model classes."""
+"""What a Markov decision process is: one class for each kind of model, and laws of its noise.
+
+Models hold data and check it at the door; what is computed from them is in other rooms. The
+compilation of event models is here too.
+"""
 
 from bellweight.models.builder import LinearBuilder
 from bellweight.models.events import EventModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import Geometric, PointMass
-from bellweight.models.laws import Independent, Law, Sampled, certain, poisson, uniform
+from bellweight.models.laws import Independent, Law, Sampled
 from bellweight.models.linear import Kernels, LinearModel
+from bellweight.models.local import LocalCoordinate, LocalCoordinates, LocalStructure
 from bellweight.models.noise import Exponential, Gamma, Interval, Normal
+from bellweight.models.scopes import Scopes
 from bellweight.models.step import StepModel
 from bellweight.models.tabular import TabularModel
+
+Model = TabularModel | FunctionModel | LinearModel
 
 __all__ = [
     "EventModel",
     "Exponential",
+    "FunctionModel",
     "Gamma",
     "Geometric",
     "Independent",
@@ -20,12 +30,14 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "LocalCoordinate",
+    "LocalCoordinates",
+    "LocalStructure",
+    "Model",
     "Normal",
     "PointMass",
     "Sampled",
+    "Scopes",
     "StepModel",
     "TabularModel",
-    "certain",
-    "poisson",
-    "uniform",
 ]

@@ -1,10 +1,10 @@
 """Linear models from named variables, so that a model reads like its mathematics.
 
     desk = LinearBuilder(discount=0.95, name="repair desk")
-    jobs = desk.state("jobs", upper=20, initial=certain(5))
+    jobs = desk.state("jobs", upper=20, initial=Law.certain(5))
     own = desk.action("own", upper=3)
     sent = desk.action("sent")
-    new = desk.noise("new", poisson(3.5, 12))
+    new = desk.noise("new", Law.poisson(3.5, 12))
     desk.require(own + sent <= jobs)
     desk.follow(jobs, jobs - own - sent + new)
     desk.cost(2 * jobs + 9 * sent)
@@ -25,7 +25,7 @@ import numpy as np
 
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
-from bellweight.models.laws import Independent, Law, certain
+from bellweight.models.laws import Independent, Law
 from bellweight.models.linear import Kernels, LinearModel
 
 Index = Any
@@ -250,7 +250,7 @@ class LinearBuilder:
         matrix = self._matrix(following, "noise")
         if not constant.any():
             return Independent(self._laws), matrix
-        return Independent([*self._laws, certain(1.0)]), np.column_stack([matrix, constant])
+        return Independent([*self._laws, Law.certain(1.0)]), np.column_stack([matrix, constant])
 
     def _bounded(self, kind: str, name: str, lower: float, upper: float) -> Expression:
         self._lower[kind].append(float(lower))
@@ -305,5 +305,5 @@ def _entry(value: Any, index: Index) -> Any:
 
 def _law(law: Any, what: str) -> Law:
     if not isinstance(law, Law):
-        raise ModelError(f"{what} is {law!r}, expected a Law such as poisson(5, 15) or certain(0)")
+        raise ModelError(f"{what} is {law!r}, expected a Law such as Law.poisson(5, 15)")
     return law

@@ -35,12 +35,15 @@ from bellweight.models.compile import Called, Source, Written
 from bellweight.models.function_model import FunctionModel, action_labels
 from bellweight.models.initial import Geometric, PointMass, product_moments
 from bellweight.models.kernels.layouts import EventData, uniform
+from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
+from bellweight.models.scopes import Scopes
 from bellweight.models.tabular import TabularModel
 
 _MAX_ENUMERATED = 5_000_000
 _CHECKED_STATES = 256
+_RAY_LENGTHS = (10, 100, 1_000)
 
 _ARGUMENTS = {
     "cost": ("state", "action", "parameters"),
@@ -75,7 +78,8 @@ class EventModel(FunctionModel):
     or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
     `cost_growth` declares by how much the largest absolute cost over the actions can grow in one
     step at most, in expectation; without it the tail of a simulated cost has no bound.
-    `compiled=False` runs everything as plain Python, slowly.
+    `scopes` declare which coordinates each part looks at, so that bounds can be proven over all
+    states (`LocalRows`). `compiled=False` runs everything as plain Python, slowly.
     """
 
     dimension: int
@@ -93,6 +97,7 @@ class EventModel(FunctionModel):
     cost_growth: float | None = None
     compiled: bool = True
     name: str = "event model"
+    scopes: Scopes | None = None
     numbers: Parameters = field(init=False, repr=False)
     _given: Mapping[str, Any] = field(init=False, repr=False)
 
@@ -115,6 +120,13 @@ class EventModel(FunctionModel):
         _ = self.source
         self._check_compiles(self.source, self._functions())
         self._check_start()
+        if self.scopes is not None:
+            put(self, "_structure", self.scopes.structure(self))
+
+    @property
+    def structure(self) -> LocalStructure | None:
+        """The local parts that the model is made of, where `scopes` declare them."""
+        return getattr(self, "_structure", None)
 
     @property
     def n_events(self) -> int:
@@ -125,6 +137,14 @@ class EventModel(FunctionModel):
     def jumps(self) -> IntArray | None:
         """The jumps (E, d), when moves are given as data."""
         return None if callable(self.move) else self.move
+
+    def far_states(self) -> tuple[str, IntArray]:
+        rays = np.vstack([n * np.eye(self.dimension, dtype=np.int64) for n in _RAY_LENGTHS])
+        limit = np.where(self.upper < 0, np.iinfo(np.int64).max, self.upper)
+        return "along rays", np.unique(np.minimum(rays, limit), axis=0)
+
+    def limit(self, axis: int) -> float:
+        return float(self.upper[axis]) if self.upper[axis] >= 0 else np.inf
 
     @property
     def start(self) -> FloatArray | None:

@@ -27,6 +27,7 @@ class FunctionModel(ABC):
     discount: float
     compiled: bool
     name: str
+    cost_growth: float | None
     numbers: Parameters
     _given: Mapping[str, Any]
 
@@ -47,6 +48,14 @@ class FunctionModel(ABC):
     @abstractmethod
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         """Return the text of the model with more functions: a policy's rule, a basis's own."""
+
+    @abstractmethod
+    def far_states(self) -> tuple[str, Any]:
+        """Return states (n, d) far from where episodes run, and what they are called."""
+
+    def limit(self, axis: int) -> float:
+        """Return the largest value of a state variable."""
+        return np.inf
 
     @property
     def jumps(self) -> IntArray | None:

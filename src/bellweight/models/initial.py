@@ -51,6 +51,25 @@ class Geometric:
         return [laws[n] / laws[n].sum() for n in lengths]
 
 
+def clipped_law(
+    law: PointMass | Geometric, coordinate: int, limit: int, size: int
+) -> tuple[FloatArray, float]:
+    """Return the chances (size,) of a coordinate's values, the last standing for all beyond it.
+
+    Also how far beyond the last value the coordinate is on average; `limit` is its largest value,
+    -1 where there is none.
+    """
+    last = size - 1
+    if isinstance(law, PointMass):
+        value = law.state[coordinate]
+        return np.eye(1, size, min(value, last))[0], float(max(value - last, 0))
+    chances = law.decay ** np.arange(size, dtype=np.float64)
+    if limit >= 0:
+        return chances / chances.sum(), 0.0
+    chances[:last] *= 1.0 - law.decay
+    return chances, float(chances[last]) * law.decay / (1.0 - law.decay)
+
+
 def product_moments(laws: list[FloatArray], words: list[tuple[int, ...]]) -> FloatArray:
     """Return the expected monomials under independent coordinates."""
     degree = max(len(word) for word in words)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -23,7 +23,7 @@ from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys, compiled, draw, episode_key, pick
 
 
-@files.storable
+@files.storable("Law")
 @dataclass(frozen=True, eq=False)
 class Law:
     """A number that takes `values` (k,) with `chances` (k,)."""
@@ -34,7 +34,7 @@ class Law:
     def __post_init__(self) -> None:
         values = checks.float_array(self.values, "values", (-1,))
         if len(values) == 0:
-            raise ModelError("a law needs at least one value: use certain(0) for nothing")
+            raise ModelError("a law needs at least one value: use Law.certain(0) for nothing")
         chances = checks.distribution(
             self.chances, "chances", len(values), lambda k: f"value {values[k]:g}"
         )
@@ -46,31 +46,31 @@ class Law:
         """The expected value."""
         return float(self.values @ self.chances)
 
+    @classmethod
+    def certain(cls, value: float) -> Self:
+        """Return the law of a number that is not random."""
+        return cls([value], [1.0])
 
-def certain(value: float) -> Law:
-    """Return the law of a number that is not random."""
-    return Law([value], [1.0])
+    @classmethod
+    def uniform(cls, low: int, high: int) -> Self:
+        """Return the law that gives low, low + 1, ..., high the same probability."""
+        if high < low:
+            raise ModelError(f"Law.uniform({low}, {high}) has no values: expected low <= high")
+        n = high - low + 1
+        return cls(np.arange(low, high + 1), np.full(n, 1.0 / n))
+
+    @classmethod
+    def poisson(cls, mean: float, limit: int) -> Self:
+        """Return the Poisson law conditioned on being at most `limit`."""
+        checks.positive(mean, "mean")
+        top = checks.count(limit, "limit", least=0)
+        values = np.arange(top + 1, dtype=np.float64)
+        exponent = values * np.log(mean) - gammaln(values + 1.0)
+        mass = np.exp(exponent - exponent.max())
+        return cls(values, mass / mass.sum())
 
 
-def uniform(low: int, high: int) -> Law:
-    """Return the law that gives low, low + 1, ..., high the same probability."""
-    if high < low:
-        raise ModelError(f"uniform({low}, {high}) has no values: expected low <= high")
-    n = high - low + 1
-    return Law(np.arange(low, high + 1), np.full(n, 1.0 / n))
-
-
-def poisson(mean: float, limit: int) -> Law:
-    """Return the Poisson law conditioned on being at most `limit`."""
-    checks.positive(mean, "mean")
-    top = checks.count(limit, "limit", least=0)
-    values = np.arange(top + 1, dtype=np.float64)
-    exponent = values * np.log(mean) - gammaln(values + 1.0)
-    mass = np.exp(exponent - exponent.max())
-    return Law(values, mass / mass.sum())
-
-
-@files.storable
+@files.storable("Independent")
 @dataclass(frozen=True, eq=False)
 class Independent:
     """A random vector (k,) with independent components."""
@@ -80,7 +80,7 @@ class Independent:
     def __init__(self, laws: Sequence[Law]) -> None:
         for j, law in enumerate(laws):
             if not isinstance(law, Law):
-                raise ModelError(f"law {j} is {law!r}, expected a Law such as poisson(5, 15)")
+                raise ModelError(f"law {j} is {law!r}, expected a Law such as Law.poisson(5, 15)")
         object.__setattr__(self, "laws", tuple(laws))
 
     def __len__(self) -> int:

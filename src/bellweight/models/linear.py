@@ -71,7 +71,7 @@ class Kernels:
         return None
 
 
-@files.storable
+@files.storable("LinearModel")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearModel:
     """States and actions are vectors, and all that matters about them is linear: pure data.

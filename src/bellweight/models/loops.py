@@ -33,7 +33,7 @@ _TEXT = {
     layouts.BAD_ACTION: "the policy's action is not admissible",
     layouts.NO_ACTION: "no action is admissible",
     layouts.NOT_A_NUMBER: "the next state is not finite",
-    layouts.NOT_WHOLE: "a coordinate of the next state is no whole number, although integer says so",
+    layouts.NOT_WHOLE: "the next state has a fraction in a coordinate that integer= declares whole",
     layouts.WRONG_LENGTH: "step returns a state of the wrong length",
     layouts.BAD_LAW: "the chances of a local law are negative, NaN or do not sum to 1",
 }
@@ -86,14 +86,17 @@ class Loops:
         """Return these loops with another text, such as one with a rule."""
         return replace(self, source=source)
 
-    def allowed(self, states: Any) -> BoolArray:
-        """Return which actions are admissible in which states, (n, A)."""
+    def allowed(self, states: Any, *, some: bool = True) -> BoolArray:
+        """Return which actions are admissible in which states, (n, A).
+
+        With `some`, a state without any is an error.
+        """
         mask = np.zeros((len(states), self.n_actions), dtype=np.bool_)
         where = self._where()
         with naming(where.state):
             self.source.load().allowed(writable(states), self.data, mask, where)
         empty = np.flatnonzero(~mask.any(axis=1))
-        if len(empty):
+        if some and len(empty):
             where.state[:] = states[empty[0]]
             raise self.fault(layouts.NO_ACTION, where, -1)
         return mask
@@ -214,8 +217,9 @@ class Loops:
         n_atoms = 0 if functions is None else self.dimension + len(functions.kind)
         return Work(
             np.zeros(self.n_draws), np.zeros(self.dimension, dtype=self.state_type),
-            np.zeros(self.dimension), np.zeros(self.n_noise), np.zeros(self.dimension), np.zeros(self.n_events),
-            np.zeros(self.n_actions), np.zeros(n_atoms), np.zeros(n_functions),
+            np.zeros(self.dimension), np.zeros(self.n_noise), np.zeros(self.dimension),
+            np.zeros(self.n_events), np.zeros(self.n_actions), np.zeros(n_atoms),
+            np.zeros(n_functions),
         )  # fmt: skip
 
     def _after(self, functions: Functions) -> After:

@@ -33,7 +33,7 @@ from bellweight.models.kernels.layouts import (
     Laws,
 )
 from bellweight.models.kernels.noise_draws import fill_noise
-from bellweight.models.laws import Independent, Law, certain
+from bellweight.models.laws import Independent, Law
 
 NODES = 32
 """Nodes of a continuous law, unless the user says how many."""
@@ -57,7 +57,7 @@ class ContinuousLaw(ABC):
         """Return kind, two numbers, bounds and the distribution function there: see `Laws`."""
 
 
-@files.storable
+@files.storable("Normal")
 @dataclass(frozen=True)
 class Normal(ContinuousLaw):
     """A normal number, cut to [lower, upper] where these are given."""
@@ -95,7 +95,7 @@ class Normal(ContinuousLaw):
         return float(below), float(above)
 
 
-@files.storable
+@files.storable("Gamma")
 @dataclass(frozen=True)
 class Gamma(ContinuousLaw):
     """A gamma number with this shape and scale; its mean is their product."""
@@ -115,7 +115,7 @@ class Gamma(ContinuousLaw):
         return (GAMMA, self.shape, self.scale, 0.0, np.inf, 0.0, 1.0)
 
 
-@files.storable
+@files.storable("Exponential")
 @dataclass(frozen=True)
 class Exponential(ContinuousLaw):
     """An exponential number with this mean."""
@@ -132,7 +132,7 @@ class Exponential(ContinuousLaw):
         return (EXPONENTIAL, self.mean, 0.0, 0.0, np.inf, 0.0, 1.0)
 
 
-@files.storable
+@files.storable("Interval")
 @dataclass(frozen=True)
 class Interval(ContinuousLaw):
     """A number that is uniform between `lower` and `upper`."""
@@ -165,7 +165,7 @@ def law_list(given: Any, name: str) -> tuple[AnyLaw, ...]:
         if isinstance(law, AnyLaw):
             laws.append(law)
         elif isinstance(law, int | float | np.number) and np.isfinite(law):
-            laws.append(certain(float(law)))
+            laws.append(Law.certain(float(law)))
         else:
             raise ModelError(
                 f"{name}[{j}] is {law!r}, expected a law such as Normal(6, 3.5), poisson(5, 20) or "
@@ -176,13 +176,13 @@ def law_list(given: Any, name: str) -> tuple[AnyLaw, ...]:
 
 def laid_out(laws: Sequence[AnyLaw]) -> Laws:
     """Return laws in the layout that compiled loops take."""
-    finite = Independent([law if isinstance(law, Law) else certain(0.0) for law in laws])
+    finite = Independent([law if isinstance(law, Law) else Law.certain(0.0) for law in laws])
     start, values, sums = finite.tables
     plain = (FINITE, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
     entries = [plain if isinstance(law, Law) else law.entry() for law in laws]
     columns = np.array(entries, dtype=np.float64).reshape(-1, 7).T
     numbers = [np.ascontiguousarray(column) for column in columns[1:]]
-    return Laws(columns[0].astype(np.int64), *numbers, start, values, sums)
+    return Laws(*[columns[0].astype(np.int64), *numbers, start, values, sums])
 
 
 def product_nodes(

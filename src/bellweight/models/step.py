@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats.qmc import Sobol
 
 from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray
@@ -51,6 +53,7 @@ _ARGUMENTS = {
     "initial": ("state", "u", "parameters"),
 }
 _CHECKED_STATES = 32
+_FAR_STATES = 4_096
 _DRAWING = 4  # the branch of a seed that draws for expectations come from
 
 
@@ -190,6 +193,35 @@ class StepModel(FunctionModel):
     def with_draws(self, seed: int) -> StepModel:
         """Return this model with other draws in its expectations."""
         return type(self)(**{**self._given, "draws_seed": seed})
+
+    def far_states(self) -> tuple[str, Any]:
+        return "over the box", self.spread_states(_FAR_STATES)
+
+    def limit(self, axis: int) -> float:
+        return float(self.upper[axis])
+
+    def spread_states(self, n: int, seed: int = 0) -> Any:
+        """Return at most n distinct states that fill the box evenly, its corners included.
+
+        A side without a bound reaches as far as ten times the first states do. The points are those
+        of a scrambled Sobol sequence; whole coordinates are rounded.
+        """
+        low, high = self._finite_box()
+        inside = Sobol(self.dimension, seed=np.random.default_rng(seed)).random(n)
+        corners = product((0.0, 1.0), repeat=self.dimension)
+        shares = np.vstack([list(islice(corners, n // 2)), inside])
+        points = low + (high - low) * shares
+        whole = np.clip(np.rint(points), np.ceil(low), np.floor(high))
+        found = self.check_states(np.where(self.integer, whole, points), "spread states")
+        distinct = np.unique(found, axis=0, return_index=True)[1]
+        return found[np.sort(distinct)[:n]]
+
+    def _finite_box(self) -> tuple[FloatArray, FloatArray]:
+        states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1)).astype(np.float64)
+        reach = 10.0 * np.maximum(np.abs(states).max(axis=0), 1.0)
+        low = np.where(np.isfinite(self.lower), self.lower, -reach)
+        high = np.where(np.isfinite(self.upper), self.upper, reach)
+        return np.minimum(low, high), high
 
     def check_states(self, states: Any, name: str = "states") -> Any:
         """Return states (n, d) as arrays of the model's kind, or say what is wrong with them."""

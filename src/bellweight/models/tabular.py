@@ -29,7 +29,7 @@ from bellweight.common.status import ModelError
 Sense = Literal["min", "max"]
 
 
-@files.storable
+@files.storable("TabularModel")
 @dataclass(frozen=True, eq=False)
 class TabularModel:
     """Sorted state-action pairs with sparse transitions: see `from_pairs` and `from_arrays`.
@@ -222,7 +222,7 @@ class TabularModel:
         named = f" ({self.action_labels[action]})" if self.action_labels else ""
         return f"{self.state_name(int(self.pair_state[pair]))}, action {action}{named}"
 
-    def actions(self, state: int) -> IntArray:
+    def admissible_actions(self, state: int) -> IntArray:
         """Return the admissible actions of a state."""
         return self.pair_action[self.pair_start[state] : self.pair_start[state + 1]]
 

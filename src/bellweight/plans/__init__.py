@@ -2,3 +2,32 @@
 
 `solve` runs a plan like a method; what a plan returns has a policy, a cost and a file form.
 """
+
+from bellweight.plans.auto import Auto, Candidate
+from bellweight.plans.enrichment import Enriched, EnrichedResult, EnrichedRound
+from bellweight.plans.race_result import RaceResult
+from bellweight.plans.relatives import (
+    PointwiseMaximum,
+    PointwiseMaximumResult,
+    SelfGuided,
+    SelfGuidedResult,
+    SmoothedALP,
+)
+from bellweight.plans.resampling import Resampled, ResampledResult, ResampledRound
+
+__all__ = [
+    "Auto",
+    "Candidate",
+    "Enriched",
+    "EnrichedResult",
+    "EnrichedRound",
+    "PointwiseMaximum",
+    "PointwiseMaximumResult",
+    "RaceResult",
+    "Resampled",
+    "ResampledResult",
+    "ResampledRound",
+    "SelfGuided",
+    "SelfGuidedResult",
+    "SmoothedALP",
+]

@@ -21,12 +21,11 @@ from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import Evaluation, evaluate
-from bellweight.evaluation.race import FIRST_LOOK, Race, Standing, race
+from bellweight.evaluation.race import FIRST_LOOK, Race, RankedPolicy, race
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn, sampled_rows
-from bellweight.policies.policy import Greedy, Policy, Uniform
-from bellweight.program.rows import SampledRows
-from bellweight.program.solution import cost_unit
+from bellweight.policies import Greedy, Policy, Uniform
+from bellweight.program import SampledRows, cost_unit
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method, Stop
@@ -383,7 +382,7 @@ class _Season:
             model_digest=model.digest,
         )
 
-    def _winner(self) -> Standing:
+    def _winner(self) -> RankedPolicy:
         """Return who won: policies that the user had give way only to better ones beyond doubt."""
         first, *others = self._races[-1].standings
         own = [s for s in others if s.name in self._ready and not s.dropped]

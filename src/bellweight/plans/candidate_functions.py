@@ -29,14 +29,13 @@ from itertools import chain, combinations
 import numpy as np
 from scipy import sparse
 
-from bellweight.basis import Basis, Function, Hinge, Indicator, Spot, extended
+from bellweight.basis import Basis, Function, Hinge, Indicator, StateIndicator, extended
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import residuals
 from bellweight.models import TabularModel
-from bellweight.program import conditioning
-from bellweight.program.rows import TabularRows
+from bellweight.program import TabularRows, conditioning
 from bellweight.results.result import Result
 
 _MOST_STATES = 300  # at which functions are proposed
@@ -105,7 +104,7 @@ def proposed_states(model: TabularModel, result: Result, found: Blind) -> IntArr
 
 
 def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
-    """Return spots of states, and hinges of sums of coordinates with their kinks in them.
+    """Return indicators of states, and hinges of sums of coordinates with their kinks in them.
 
     Hinges may also bend in the states `touching`, where the dual has mass: there the approximate
     values touch what limits them, as a chord touches at its ends.
@@ -116,7 +115,7 @@ def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
     found: dict[Function, None] = {}  # a set that keeps its order
     for state in states.tolist():
         found.update(dict.fromkeys(_hinges(state, sums)))
-        found[Spot(tuple(state))] = None
+        found[StateIndicator(tuple(state))] = None
         if len(found) >= _MOST_PROPOSALS:
             break
     for state in touching.tolist():

@@ -1,7 +1,7 @@
 """Let the basis grow where the program needs it: dual-guided enrichment.
 
 A round solves the program with the method, ranks the states by weight times residual where the dual
-has no mass, proposes hinges and spots there, adds those with the highest dual price
+has no mass, proposes hinges and indicators there, adds those with the highest dual price
 (`proposals.py`), and solves again. On tabular models the cost of the policy and the lower bound are
 exact, so the best round is chosen without bias and the gap between the lowest cost and the best
 bound is a proof that only improves. The rounds end when the gap is closed, when the functions are
@@ -24,7 +24,7 @@ from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
 from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import solve
 from bellweight.weights.loop import Method, Stop
@@ -35,7 +35,7 @@ _SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
 
 @dataclass(frozen=True)
-class Growth:
+class EnrichedRound:
     """One round: the functions it added, by name, and what the program with them says.
 
     `total` counts the functions added so far. `cost` is that of this round's policy; `lower_bound`
@@ -54,7 +54,7 @@ class Growth:
 
 
 @dataclass(frozen=True, eq=False)
-class Enrichment(Presentable):
+class EnrichedResult(Presentable):
     """What enrichment found: the `result` of the lowest cost, every round, and why it stopped.
 
     Of results with the same cost the one with the highest bound is taken. `lower_bound` is the best
@@ -62,7 +62,7 @@ class Enrichment(Presentable):
     """
 
     result: Result
-    rounds: tuple[Growth, ...]
+    rounds: tuple[EnrichedRound, ...]
     added: tuple[Function, ...]
     stopped: str
 
@@ -137,7 +137,7 @@ class Enrichment(Presentable):
 
 
 @dataclass(frozen=True, eq=False)
-class Enriched(Plan[Enrichment]):
+class Enriched(Plan[EnrichedResult]):
     """A plan that lets the basis grow: `solve(model, Polynomial(1), Enriched())`.
 
     `method` chooses the weights in every round. At most `functions` are added, `per_round` at a
@@ -158,19 +158,19 @@ class Enriched(Plan[Enrichment]):
         if self.method.mode == "certified":
             raise ArgumentError(
                 "the method's settings are certified for one basis, and here the basis grows: use "
-                "DIA.practical(...) with the same temperature and smoothing_mass"
+                "DIA(...) with the same temperature and smoothing_mass"
             )
         checks.count(self.functions, "functions")
         checks.count(self.per_round, "per_round")
         checks.positive(self.tol, "tol")
         checks.count(self.patience, "patience")
 
-    def run(self, settings: SolveSettings) -> Enrichment:
+    def run(self, settings: SolveSettings) -> EnrichedResult:
         """Solve, add functions where the dual asks for them, and solve again until it helps not."""
         model = listed(
             settings.model,
-            f"Enriched got a {type(settings.model).__name__}, expected a TabularModel: hinges and "
-            "spots need states that are listed, enumerate the model with to_tabular()",
+            f"Enriched got a {type(settings.model).__name__}, expected a TabularModel: its new "
+            "functions need states that are listed, enumerate the model with to_tabular()",
         )
         return _Run(self, settings, model).until_stopped()
 
@@ -182,13 +182,13 @@ class _Run:
         self.plan = plan
         self.settings = settings
         self.model = model
-        self.rounds: list[Growth] = []
+        self.rounds: list[EnrichedRound] = []
         self.added: tuple[Function, ...] = ()
         self.best: tuple[Result, tuple[Function, ...]] | None = None
         self._basis: Basis = settings.basis
         self._began = time.perf_counter()
 
-    def until_stopped(self) -> Enrichment:
+    def until_stopped(self) -> EnrichedResult:
         try:
             stopped = self._go_on()
         except (KeyboardInterrupt, SolverError) as problem:
@@ -199,7 +199,7 @@ class _Run:
             stopped = f"the next program failed: {problem}" if failed else "interrupted"
         assert self.best is not None
         result, added = self.best
-        return Enrichment(result, tuple(self.rounds), added, stopped)
+        return EnrichedResult(result, tuple(self.rounds), added, stopped)
 
     def _go_on(self) -> str:
         """Make rounds until there is a reason to stop, and return it."""
@@ -248,7 +248,7 @@ class _Run:
         highest = max([bound, *(one.lower_bound for one in self.rounds)])
         lowest = min([cost, *(one.cost for one in self.rounds)])
         dimension = self.model.states.shape[1]
-        record = Growth(
+        record = EnrichedRound(
             added=tuple(function.name(dimension) for function in new),
             total=len(self.added),
             lower_bound=highest,

@@ -14,12 +14,13 @@ from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import difference_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Evaluation
-from bellweight.evaluation.race import Race, Standing
-from bellweight.policies.policy import Model, Policy
+from bellweight.evaluation.race import Race, RankedPolicy
+from bellweight.models import Model
+from bellweight.policies import Policy
 from bellweight.results.result import Result
 
 
-@files.storable
+@files.storable("League")
 @dataclass(frozen=True, eq=False)
 class RaceResult(Presentable, files.Saved, files.Checked):
     """The policy that won, its cost without selection bias, and how all candidates did.
@@ -50,9 +51,9 @@ class RaceResult(Presentable, files.Saved, files.Checked):
         return "" if held else "a race has no standings"
 
     @property
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self) -> tuple[RankedPolicy, ...]:
         """Every policy with its last standing: those of the deciding race first."""
-        known: dict[str, Standing] = {}
+        known: dict[str, RankedPolicy] = {}
         for race in reversed(self.races):
             for standing in race.standings:
                 known.setdefault(standing.name, standing)
@@ -103,7 +104,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
     def _last_race(self, name: str) -> int:
         return max(n for n, race in enumerate(self.races) if name in _names(race))
 
-    def _row(self, standing: Standing, number: int, race: Race) -> dict[str, Any]:
+    def _row(self, standing: RankedPolicy, number: int, race: Race) -> dict[str, Any]:
         won = number == len(self.races) - 1 and standing.name == self.winner
         leads = standing.name == race.winner
         exact = standing.episodes == 0

@@ -23,9 +23,9 @@ from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
 from bellweight.models import EventModel
-from bellweight.policies.policy import Policy, Support
-from bellweight.program.rows import SampledRows
-from bellweight.simulation.episodes import sample_states
+from bellweight.policies import Policy, Support
+from bellweight.program import SampledRows
+from bellweight.simulation import sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
@@ -35,9 +35,9 @@ _SAMPLING, _JUDGING, _FRESH = 0, 1, 2  # purposes of random numbers
 _MOST_USEFUL = 0.25  # states kept for their dual mass, as a share of the first sample
 
 
-@files.storable
+@files.storable("Round")
 @dataclass(frozen=True, eq=False)
-class Round:
+class ResampledRound:
     """One round: its result, where its states came from, and what its policy costs.
 
     `useful` and `fresh` count the states kept for their dual mass and drawn from a policy. `change`
@@ -52,16 +52,16 @@ class Round:
     change: Difference | None
 
 
-@files.storable
+@files.storable("ResampledResult")
 @dataclass(frozen=True, eq=False)
-class Resampling(Presentable, files.Saved):
+class ResampledResult(Presentable, files.Saved):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.
 
     `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
     had no part in choosing it. A loaded one's policies need their model to act, `policy.on(model)`.
     """
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[ResampledRound, ...]
     best: int
     evaluation: Evaluation
 
@@ -132,7 +132,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled(Plan[Resampling]):
+class Resampled(Plan[ResampledResult]):
     """Solve, draw constraint states from the occupancy of the best policy so far, solve again.
 
     The first round has the caller's rows only. Costs of rounds come from `episodes` each, on the
@@ -150,10 +150,10 @@ class Resampled(Plan[Resampling]):
         checks.count(self.rounds, "rounds")
         checks.count(self.episodes, "episodes", least=2)
 
-    def run(self, settings: SolveSettings) -> Resampling:
+    def run(self, settings: SolveSettings) -> ResampledResult:
         """Carry out the rounds."""
         first = sampled_rows(settings)
-        rounds: list[Round] = []
+        rounds: list[ResampledRound] = []
         states, useful, fresh = first, 0, len(first)
         for number in range(self.rounds + 1):
             if rounds:
@@ -176,11 +176,16 @@ class Resampled(Plan[Resampling]):
             settings.model, policy, self.episodes, horizon=_horizon(settings),
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
-        return Resampling(tuple(rounds), best, evaluation)
+        return ResampledResult(tuple(rounds), best, evaluation)
 
     def _judged(
-        self, settings: SolveSettings, rounds: list[Round], found: Result, useful: int, fresh: int
-    ) -> Round:
+        self,
+        settings: SolveSettings,
+        rounds: list[ResampledRound],
+        found: Result,
+        useful: int,
+        fresh: int,
+    ) -> ResampledRound:
         """Return a round with its cost, and its paired difference to the one before."""
         policies = {"now": found.policy}
         if rounds:
@@ -192,7 +197,7 @@ class Resampled(Plan[Resampling]):
         )  # fmt: skip
         cost = told.evaluations["now"]
         change = told.differences["now"] if rounds else None
-        return Round(found, useful, fresh, cost.mean, cost.half_width, change)
+        return ResampledRound(found, useful, fresh, cost.mean, cost.half_width, change)
 
 
 def sampled_rows(settings: SolveSettings) -> IntArray:
@@ -219,7 +224,7 @@ def redrawn(
     """
     useful = np.zeros((0, model.dimension), dtype=np.int64)
     if dual is not None and np.ndim(dual.states) == 2:
-        distinct, masses = dual.by_state(model)
+        distinct, masses = dual.over_actions(model.n_actions)
         heaviest = np.argsort(-masses.sum(axis=1), kind="stable")
         useful = distinct[heaviest[: int(_MOST_USEFUL * len(states))]]
     fresh = sample_states(model, len(states), policy, seed=seed, jobs=jobs)
@@ -238,7 +243,7 @@ def _solved(settings: SolveSettings, method: Method, states: IntArray) -> Result
     )  # fmt: skip
 
 
-def _best(rounds: list[Round]) -> int:
+def _best(rounds: list[ResampledRound]) -> int:
     return int(np.argmin([found.mean for found in rounds]))
 
 

@@ -16,13 +16,14 @@ from bellweight.models.function_model import FunctionModel, Written
 from bellweight.models.kernels.layouts import Acting, Dual, Table, writable
 from bellweight.models.kernels.tables import fill_slots, find, lent_mass
 from bellweight.models.loops import Loops
+from bellweight.policies.dual_rows import DualRows
 
 SAME_MASS = 1e-9
 """Dual masses closer than this, relative to the larger one, are the same."""
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class CompiledPolicy:
     """A policy for compiled loops: the loops of its model, and plain data."""
 
     loops: Loops
@@ -48,53 +49,47 @@ class Program:
         return row >= 0 and bool(((dual.numbers[row] > 0.0) & (dual.numbers[row] < 1.0)).any())
 
 
-def uniform_program(model: FunctionModel) -> Program:
+def compiled_uniform(model: FunctionModel) -> CompiledPolicy:
     """Every admissible action with the same probability."""
     none = np.zeros((0, model.dimension), dtype=model.loops.state_type)
     empty = state_table(none, np.zeros((0, 1)))
     acting = Acting(None, None, None, None, empty, Dual(*empty, np.zeros(3)))
-    return Program(model.loops, acting)
+    return CompiledPolicy(model.loops, acting)
 
 
-def rule_program(model: FunctionModel, rule: Callable[..., int], parameters: FloatArray) -> Program:
+def compiled_rule(
+    model: FunctionModel, rule: Callable[..., int], parameters: FloatArray
+) -> CompiledPolicy:
     """A decision rule that the user wrote."""
-    base = uniform_program(model)
-    return Program(model.loops_with(rule=rule), base.acting._replace(rule=writable(parameters)))
+    base = compiled_uniform(model)
+    return CompiledPolicy(
+        model.loops_with(rule=rule), base.acting._replace(rule=writable(parameters))
+    )
 
 
-def greedy_program(
+def compiled_greedy(
     model: FunctionModel, basis: Basis, coef: FloatArray, ties: Table | None = None
-) -> Program:
+) -> CompiledPolicy:
     """The greedy policy of coefficients (K,), or of the largest of several value functions."""
     compiled = CompiledBasis.of(basis, model.dimension)
     value = compiled.value(coef, model.jumps)
-    base = uniform_program(model).acting
+    base = compiled_uniform(model).acting
     acting = base._replace(
         functions=value.functions, coef=value.coef, quadratic=value.quadratic,
         ties=ties or base.ties,
     )  # fmt: skip
-    return Program(model.loops_with(written=compiled.written), acting, compiled.written)
+    return CompiledPolicy(model.loops_with(written=compiled.written), acting, compiled.written)
 
 
-def known_program(
-    searched: Program, model: FunctionModel, states: IntArray, duals: FloatArray
-) -> Program:
-    """A greedy policy that looks up its action in `states` (m, d), that of most dual (m, A)."""
-    top = duals >= duals.max(axis=1, keepdims=True) * (1.0 - SAME_MASS)
-    sums = (np.arange(model.n_actions) >= np.argmax(top, axis=1)[:, None]).astype(np.float64)
-    numbers = np.column_stack([sums, np.ones(len(states))])
-    return with_dual(searched, states, numbers, np.zeros(3))
-
-
-def softmax_program(
-    target: Program,
+def compiled_softmax(
+    target: CompiledPolicy,
     model: FunctionModel,
     states: IntArray,
     duals: FloatArray,
     temperature: float,
     smoothing_mass: float,
     extend: float | None = None,
-) -> Program:
+) -> CompiledPolicy:
     """A target policy, replaced by the dual's softmax with its share in states with dual mass.
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
@@ -108,31 +103,19 @@ def softmax_program(
     if extend is not None:
         reach = np.array([extend, temperature, smoothing_mass])
         return with_dual(target, states, duals, reach)
-    exponents = np.where(
-        model.admissible_mask(states), (duals - duals.max(axis=1, keepdims=True)), -np.inf
-    )
-    weight = np.exp(exponents / temperature)
-    sums = np.cumsum(weight / weight.sum(axis=1, keepdims=True), axis=1)
-    # Rounding must not let a draw fall off the end: the last positive action closes the sums.
-    last = model.n_actions - 1 - np.argmax(weight[:, ::-1] > 0.0, axis=1)
-    sums[np.arange(model.n_actions)[None, :] >= last[:, None]] = 1.0
-    mass = duals.sum(axis=1)
-    numbers = np.column_stack([sums, mass / (mass + smoothing_mass)])
+    allowed = np.where(model.admissible_mask(states), duals, -np.inf)
+    starts = np.arange(0, allowed.size + 1, model.n_actions)
+    rows = DualRows.of(allowed.ravel(), starts, temperature, smoothing_mass)
+    numbers = np.column_stack([rows.sums.reshape(duals.shape), rows.share])
     return with_dual(target, states, numbers, np.zeros(3))
 
 
-def with_dual(program: Program, states: Any, numbers: FloatArray, reach: FloatArray) -> Program:
+def with_dual(
+    policy: CompiledPolicy, states: Any, numbers: FloatArray, reach: FloatArray
+) -> CompiledPolicy:
     """Return a policy that looks up its action in some states."""
     dual = Dual(*state_table(states, numbers), reach)
-    return replace(program, acting=program.acting._replace(dual=dual))
-
-
-def dual_table(states: IntArray, actions: IntArray, values: FloatArray, n_actions: int) -> Any:
-    """Return distinct states (m, d) and their duals (m, A) from a dual given pair by pair."""
-    distinct, place = np.unique(states, axis=0, return_inverse=True)
-    duals = np.zeros((len(distinct), n_actions))
-    np.add.at(duals, (place.ravel(), actions), values)
-    return np.ascontiguousarray(distinct), duals
+    return replace(policy, acting=policy.acting._replace(dual=dual))
 
 
 def state_table(states: Any, numbers: FloatArray) -> Table:

@@ -27,7 +27,8 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
 from bellweight.common.streams import Keys, compiled, draw, episode_key, mix, pick
 from bellweight.models import LinearModel
-from bellweight.program.master import IntegerProgram
+from bellweight.policies.dual_rows import DualRows
+from bellweight.program import IntegerProgram
 
 Chosen = tuple[FloatArray, BoolArray | None]
 Worker = Callable[[FloatArray, Keys, int], Chosen]
@@ -132,40 +133,14 @@ class RuleChooser(Chooser):
 class SoftmaxChooser(Chooser):
     """A target policy, replaced by the dual's softmax with its share in states with dual mass.
 
-    The softmax is over the actions that have a dual in the state: the others cannot be listed.
+    `rows` are the softmax in the `states` (m, d); the `actions` (n, m) belong to its entries. It is
+    over the actions that have a dual in the state: the others cannot be listed.
     """
 
     target: Chooser
     states: FloatArray
-    first: IntArray
     actions: FloatArray
-    sums: FloatArray
-    share: FloatArray
-
-    @classmethod
-    def of(
-        cls,
-        target: Chooser,
-        dual: tuple[FloatArray, FloatArray, FloatArray],
-        temperature: float,
-        smoothing_mass: float,
-    ) -> SoftmaxChooser:
-        """Lay out a dual given as states (t, d), actions (t, m) and values (t,)."""
-        distinct, place = np.unique(dual[0], axis=0, return_inverse=True)
-        order = np.argsort(place.ravel(), kind="stable")
-        place, values = place.ravel()[order], dual[2][order]
-        highest = np.full(len(distinct), -np.inf)
-        np.maximum.at(highest, place, values)
-        # Subtracting the largest exponent of the state keeps the exponentials from overflowing.
-        weight = np.exp((values - highest[place]) / temperature)
-        mass = np.bincount(place, weights=values, minlength=len(distinct))
-        total = np.bincount(place, weights=weight, minlength=len(distinct))
-        first = np.searchsorted(place, np.arange(len(distinct) + 1))
-        running = np.cumsum(weight / total[place])
-        sums = running - np.concatenate([[0.0], running])[first[place]]
-        sums[first[1:] - 1] = np.inf
-        share = mass / (mass + smoothing_mass)
-        return cls(target.model, target, distinct, first, dual[1][order], sums, share)
+    rows: DualRows
 
     @property
     def is_random(self) -> bool:
@@ -177,13 +152,11 @@ class SoftmaxChooser(Chooser):
 
     def worker(self) -> Worker:
         follow = self.target.worker()
+        layout = self.states, self.rows.starts, self.actions, self.rows.sums, self.rows.share
 
         def choose(states: FloatArray, keys: Keys, step: int) -> Chosen:
             actions, _ = follow(states, keys, step)
-            return actions, _follow_dual(
-                states, keys, step, actions, self.states, self.first, self.actions, self.sums,
-                self.share,
-            )  # fmt: skip
+            return actions, _follow_dual(states, keys, step, actions, *layout)
 
         return choose
 

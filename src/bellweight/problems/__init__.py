@@ -1,4 +1,7 @@
-"""The problems of the paper, with open parameters."""
+"""Problems to try things on: those of the paper, with open parameters.
+
+Each is a factory that returns a model; what a problem needs beyond its model stays beside it.
+"""
 
 from bellweight.problems.queue_network import QueueNetwork, queue_network
 from bellweight.problems.scheduling import scheduling

@@ -20,8 +20,8 @@ import numpy as np
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
-from bellweight.models import EventModel, Geometric
-from bellweight.policies.policy import Rule
+from bellweight.models import EventModel, Geometric, Scopes
+from bellweight.policies import Rule
 
 _UNIT = 11.5
 
@@ -107,6 +107,10 @@ class QueueNetwork:
             upper=upper,
             cost_growth=float(sum(self.arrivals)),
             compiled=compiled,
+            scopes=Scopes(
+                cost=[(i,) for i in range(self.n_queues)],
+                choices=[len(group) for group in self.groups],
+            ),
             name=f"queue network ({self.n_queues} queues)",
         )
 

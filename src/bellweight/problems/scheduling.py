@@ -22,7 +22,7 @@ import numpy as np
 
 from bellweight.common import checks
 from bellweight.common.status import ModelError
-from bellweight.models import Law, LinearBuilder, LinearModel, poisson, uniform
+from bellweight.models import Law, LinearBuilder, LinearModel
 from bellweight.problems.transport import BookingKernels
 
 
@@ -80,14 +80,14 @@ def scheduling(
         len(means),
     )
     limit = _limits(arrival_limits, means)
-    law = {i: poisson(means[i], limit[i]) for i in classes}
+    law = {i: Law.poisson(means[i], limit[i]) for i in classes}
     late = {(i, n): max(n - target[i], 0.0) * penalty[i] for i in classes for n in days}
 
     clinic = LinearBuilder(discount=discount, name=f"{size} clinic")
-    booked = clinic.states("booked", days, upper=places, initial=uniform(0, places))
+    booked = clinic.states("booked", days, upper=places, initial=Law.uniform(0, places))
     start: dict[int, Law] = law
     if base.uniform_waiting:
-        start = {i: uniform(0, limit[i]) for i in classes}
+        start = {i: Law.uniform(0, limit[i]) for i in classes}
     waiting = clinic.states("waiting", classes, upper=limit, initial=start)
     book = clinic.actions("book", classes, days)
     divert = clinic.actions("divert", classes)

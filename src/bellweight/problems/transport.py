@@ -29,7 +29,7 @@ _TIE_SHARE = 1e-9
 _ROUNDING = 1e-13
 
 
-@files.storable
+@files.storable("BookingKernels")
 @dataclass(frozen=True)
 class BookingKernels(Kernels):
     """States are places taken per day, then patients waiting per class.

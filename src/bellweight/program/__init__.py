@@ -3,3 +3,45 @@
 A row source says which Bellman rows are violated; the programs ask it and return audited solutions
 with their duals. The only room that imports a solver.
 """
+
+from bellweight.program.all_rows import AllRows, TabularRows
+from bellweight.program.alp import AlpProgram, solve_alp
+from bellweight.program.integer_program import IntegerProgram
+from bellweight.program.listed_rows import ListedRows
+from bellweight.program.local_repair import repaired_locally
+from bellweight.program.local_rows import EliminatedRows, LocalRows
+from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
+from bellweight.program.priced_rows import LinearRows, PricedRows, implied_upper
+from bellweight.program.regularised import PenaltyProgram
+from bellweight.program.repair import Repaired, repaired
+from bellweight.program.row_source import RowSource, Separation
+from bellweight.program.sampled_rows import EventRows, SampledRows
+from bellweight.program.solution import AlpSolution, Audit, DecidedSolution, cost_unit
+
+__all__ = [
+    "AllRows",
+    "AlpProgram",
+    "AlpSolution",
+    "Audit",
+    "DecidedSolution",
+    "EliminatedRows",
+    "EventRows",
+    "IntegerProgram",
+    "LinearRows",
+    "ListedRows",
+    "LocalRows",
+    "MinimumNormDual",
+    "PenaltyProgram",
+    "PricedRows",
+    "Repaired",
+    "RowSource",
+    "SampledRows",
+    "Separation",
+    "TabularRows",
+    "cost_unit",
+    "implied_upper",
+    "minimum_norm_dual",
+    "repaired",
+    "repaired_locally",
+    "solve_alp",
+]

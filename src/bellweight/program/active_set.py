@@ -38,8 +38,9 @@ from bellweight.common.doubled import (
     total,
 )
 from bellweight.common.status import SolverError, Status
-from bellweight.program.rows import BellmanRows
-from bellweight.program.simplex import Tableau, VertexSearch
+from bellweight.program.listed_rows import ListedRows
+from bellweight.program.row_source import RowSource
+from bellweight.program.simplex import Tableau, VertexSearch, power_of_two
 
 _ROUNDING = 1e-21  # share of a row's terms that is no violation
 _ROUNDED = 1e-14  # share of a row's terms that plain digits may be off
@@ -67,7 +68,7 @@ class Optimum:
 
 
 def optimum(
-    source: BellmanRows,
+    source: ListedRows,
     columns: IntArray,
     delta: float,
     moments: Doubled,
@@ -103,7 +104,32 @@ def optimum(
     )
 
 
-def _outside(source: BellmanRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
+def shortest_dual(
+    source: RowSource, columns: IntArray, moments: Doubled, tight: IntArray, basic: IntArray
+) -> FloatArray:
+    """Return the shortest optimal dual (t,) on the tight rows: the optimum where no row costs.
+
+    `basic` are keys to begin with, those on which an optimal dual is positive for example.
+    """
+    no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
+    vertex = VertexSearch(source, columns, no_bounds).run(moments, tight, basic)
+    used = vertex.rows[vertex.dual > 0.0]
+    if not np.isin(used, tight).all():
+        raise SolverError(Status.FAILED, "the optimal dual is positive on rows that are not tight")
+    rows = source.exact_rows(tight).at((slice(None), columns))
+    table = Tableau(moments.at(columns), power_of_two(np.abs(rows.high).max(axis=0)))
+    table.append(tight, rows, np.zeros(len(tight)))
+    for candidates in (used, tight):
+        table.take(np.flatnonzero(np.isin(table.keys, candidates)), np.zeros(0, dtype=np.int64))
+    unused = ~np.isin(table.keys[table.basis], used)  # their dual is zero, whatever rounding says
+    table.dual.high[unused] = table.dual.low[unused] = 0.0
+    found = _FreeRows(table, 1.0)
+    found.grow()
+    found.run()
+    return np.asarray((found.dual.high / table.size)[table.n_columns :])
+
+
+def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
     """Return by how much all rows (N,) are violated, and the keys of those outside that are."""
     excess = np.concatenate([-slack for _, slack in source.all_slacks(coef.high)])
     sizes = np.concatenate([source.terms(coef.high, some) for some in source.state_blocks()])

@@ -29,9 +29,10 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, add, dot, doubled, product, stacked, subtract
 from bellweight.common.status import SolverError, Status
 from bellweight.program import open_coefficients
+from bellweight.program.basis_equations import leaving_row, sharpen
 from bellweight.program.coordinates import CLEAR_GROWTH, Frame
-from bellweight.program.master import MasterLp, leaving_row, sharpen
-from bellweight.program.rows import RowSource, Separation
+from bellweight.program.master import MasterLp
+from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.simplex import Vertex, VertexSearch, ray_text
 from bellweight.program.solution import AlpSolution, Audit, cost_unit
 
@@ -48,6 +49,7 @@ _REFINED_POOL = 4_000  # rows that it starts with at the most
 _COEFFICIENT = 1e-15  # relative error of a coefficient, a few times that of rounding it
 SPOILT = 0.01  # share of the objective that rounding of the coefficients may take
 _CORRECTIONS = 3  # of a basis's equations: each gains some ten digits
+_MOVED = 1e-10  # share of the largest multiplier by which rounding of the moments may move one
 _MATTERS = 2e-15  # share of a dropped function's moment by which it misses its equation
 
 
@@ -82,7 +84,8 @@ class AlpProgram:
         when the old ones do not fit any more.
         """
         began = time.perf_counter()
-        self.frame.check_reachable(moments)
+        if not self._is_bounded(reference):
+            self.frame.check_reachable(moments)
         solution = self._found(moments, reference)
         solution = self._with_all_that_matter(solution, moments, reference)
         solution = self._with_nothing_open(solution)
@@ -113,15 +116,17 @@ class AlpProgram:
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._start(self._keys, self.frame.factor(reference))
         for _ in range(_FEW_REBUILDS if self._can_refine else _MAX_REBUILDS):
-            attempt = _Attempt(self, moments)
+            attempt = _Attempt(self, moments, reference)
             try:
                 candidate = attempt.run()
             except _UnfitError:
                 self._start(self._keys, self.frame.factor(reference))
                 continue
-            except SolverError:
+            except SolverError as problem:
                 if self._can_refine:
                     return solution
+                if problem.status is Status.UNBOUNDED and self._is_bounded(reference):
+                    raise SolverError(Status.FAILED, problem.detail) from problem
                 raise
             finally:
                 passes, rounds = passes + attempt.passes, rounds + attempt.rounds
@@ -143,6 +148,13 @@ class AlpProgram:
     def _can_refine(self) -> bool:
         return self.rows.n_basis <= MOST_REFINED
 
+    def _is_bounded(self, weights: FloatArray | None) -> bool:
+        """Return whether the program of some weights (S,) cannot be unbounded.
+
+        With all states listed, the occupancy of any policy from the weights on is a dual.
+        """
+        return weights is not None and self.rows.is_complete and bool(weights.min() >= 0.0)
+
     def _refined(
         self, moments: FloatArray, reference: FloatArray | None, before: AlpSolution | None
     ) -> AlpSolution:
@@ -160,7 +172,8 @@ class AlpProgram:
         if before is None and not self._refines:
             starts.reverse()  # the rows of a search that found nothing lead nowhere
         try:
-            vertex = _first_found(search, exact, starts)
+            is_bounded = self._is_bounded(reference)
+            vertex = _first_found(search, exact, starts, is_bounded=is_bounded)
         except SolverError as problem:
             if before is None or problem.status is not Status.FAILED:
                 raise
@@ -333,6 +346,11 @@ class AlpProgram:
         return max(found.violation, largest), max(0.0, -float(relative.min()))
 
     @property
+    def columns(self) -> IntArray:
+        """The basis functions that take part: none that depends on earlier ones."""
+        return self._columns
+
+    @property
     def keys(self) -> IntArray:
         """Keys of the Bellman rows in the master program; the bound rows stand before them."""
         return self._keys
@@ -357,9 +375,12 @@ class _UnfitError(Exception):
 class _Attempt:
     """One run of the cutting-plane loop in fixed coordinates."""
 
-    def __init__(self, program: AlpProgram, moments: FloatArray) -> None:
+    def __init__(
+        self, program: AlpProgram, moments: FloatArray, reference: FloatArray | None
+    ) -> None:
         self.program = program
         self.moments = moments
+        self.reference = reference
         self.inner_moments = program.coordinates.moments(moments)
         self.passes = 0
         self.rounds = 0
@@ -494,6 +515,7 @@ class _Attempt:
         basic_keys = program.keys[basic[~in_bounds] - n_bounds]
         tight, tight_rows = self._tight(inner, found.near, basic_keys)
         coef = self._corrected(program.coordinates.coef(inner), basic)
+        multipliers = self._corrected_dual(multipliers, basic)
         self._basis = (program.rows.rows(basic_keys)[0], coef.high)
         program.remember(basic_keys)
         bound_slack = _relative_slack(program.bound_rows, program.bound_cost, inner)
@@ -516,6 +538,7 @@ class _Attempt:
             moment_terms=program.coordinates.moment_terms(self.moments),
             dual=dual,
             unique=bool(free),
+            columns=program.columns,
             audit=program.audit(
                 doubled(self.moments), coef, tight, dual, at_bound, found, self._noise(tight, dual)
             ),
@@ -544,6 +567,26 @@ class _Attempt:
             step = np.linalg.lstsq(inner / size[:, None], error / size, rcond=1e-15)[0]
             found = add(found, doubled(program.coordinates.coef(step)))
         return found
+
+    def _corrected_dual(self, multipliers: FloatArray, basic: IntArray) -> FloatArray:
+        """Return the multipliers of a basis, with twice the digits where rounding moves them."""
+        coordinates = self.program.coordinates
+        if coordinates.transform is None or len(basic) == 0:
+            return multipliers
+        inner = self._master_rows(basic)[0]
+        size = np.abs(inner).max(axis=1)
+        equations = (inner / size[:, None]).T
+        rounding = np.finfo(float).eps * coordinates.moment_terms(self.moments)
+        moved = np.abs(np.linalg.pinv(equations)) @ rounding / size
+        if (moved <= _MOVED * np.abs(multipliers).max()).all():
+            return multipliers
+        exact = exactly(self.program.rows, self.moments, self.reference)
+        rows, found = self.program.exact_rows(basic).transposed, doubled(multipliers)
+        for _ in range(_CORRECTIONS):
+            error = coordinates.moments(subtract(exact, product(rows, found)).high)
+            step = np.linalg.lstsq(equations, error, rcond=1e-15)[0] / size
+            found = add(found, doubled(step))
+        return found.high
 
     def _violated(
         self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
@@ -585,16 +628,24 @@ class _Attempt:
 
 
 def _first_found(
-    search: VertexSearch, moments: Doubled, starts: list[tuple[IntArray, IntArray]]
+    search: VertexSearch,
+    moments: Doubled,
+    starts: list[tuple[IntArray, IntArray]],
+    *,
+    is_bounded: bool,
 ) -> Vertex:
     """Return the optimal vertex from the first pool and basis that lead to it."""
-    for pool, basic in starts[:-1]:
+    lost = {Status.FAILED, Status.UNBOUNDED} if is_bounded else {Status.FAILED}
+    problem: SolverError | None = None
+    for pool, basic in starts:
         try:
             return search.run(moments, pool, basic)
-        except SolverError as problem:
-            if problem.status is not Status.FAILED:
+        except SolverError as failure:
+            if failure.status not in lost:
                 raise
-    return search.run(moments, *starts[-1])
+            problem = failure
+    assert problem is not None
+    raise SolverError(Status.FAILED, problem.detail) from problem
 
 
 def exactly(rows: RowSource, moments: FloatArray, weights: FloatArray | None) -> Doubled:
@@ -647,6 +698,7 @@ def _of_vertex(
         moment_terms=np.abs(vertex.inner),
         dual=dual,
         unique=bool(free),
+        columns=vertex.columns,
         audit=program.audit(exact, coef, tight, dual, at_bound, found, np.zeros(rows.n_basis)),
         passes=vertex.passes,
         rounds=vertex.steps,

@@ -13,7 +13,7 @@ from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import BasisError, SolverError, Status
 from bellweight.program import conditioning
 from bellweight.program.conditioning import Coordinates
-from bellweight.program.rows import RowSource
+from bellweight.program.row_source import RowSource
 
 CLEAR_GROWTH = 1e-7
 """Relative growth along a direction that cannot be rounding."""

@@ -1,4 +1,4 @@
-"""The master linear program, solved by HiGHS; the only file that imports the solver.
+"""The master linear program, solved by HiGHS.
 
 The master is kept in its dual form, with one column per Bellman row and one equation per basis
 function:
@@ -13,22 +13,17 @@ largest entry one, costs to a unit the caller gives.
 A right-hand side that no combination of the columns reaches means that the coefficients are not
 bounded by the rows at hand. `direction` then solves the phase-one problem, whose multipliers are a
 direction in which the objective grows without limit.
-
-`IntegerProgram` is the other kind of program: the most violated row of a linear model, or a greedy
-action. Its matrix stays, prices and limits change. It is solved as a linear program where that is
-enough, and comes with a bound that does not rest on the solver's word where it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import highspy
 import numpy as np
 from scipy import sparse
 
-from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
+from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import SolverError, Status
 
 _TOLERANCE = 1e-10  # the tightest that HiGHS accepts
@@ -40,9 +35,6 @@ _SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
 _INFINITY = highspy.kHighsInf
-_FEASIBLE = 2  # HiGHS's number for a solution that is feasible
-_MIP_TOLERANCE = 1e-9
-_WHOLE = 1e-6  # a relaxed answer this close to whole numbers is rounded and checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +73,7 @@ class MasterLp:
         largest = np.maximum.reduceat(np.abs(matrix.data), matrix.indptr[:-1])
         scaled = matrix.data / np.repeat(largest, np.diff(matrix.indptr))
         n = len(cost)
-        _call(
+        checked(
             self._solver.addCols(
                 n,
                 cost / (largest * self.cost_unit),
@@ -100,14 +92,14 @@ class MasterLp:
     def keep(self, wanted: IntArray) -> None:
         """Remove every row but the wanted ones."""
         dropped = np.setdiff1d(np.arange(self.n_rows), wanted) + self._first
-        _call(self._solver.deleteCols(len(dropped), dropped.astype(np.int32)))
+        checked(self._solver.deleteCols(len(dropped), dropped.astype(np.int32)))
         self.cost, self._scale = self.cost[wanted], self._scale[wanted]
         self._pending = _PRIMAL_SIMPLEX
 
     def set_moments(self, moments: FloatArray) -> None:
         """Change the right-hand side; the basis is kept."""
         index = np.arange(self.n_basis, dtype=np.int32)
-        _call(self._solver.changeRowsBounds(self.n_basis, index, moments, moments))
+        checked(self._solver.changeRowsBounds(self.n_basis, index, moments, moments))
         self._pending = _DUAL_SIMPLEX
 
     def solve(self, *, loose: bool = False) -> LpAnswer:
@@ -158,10 +150,10 @@ class MasterLp:
             ("small_matrix_value", _SMALLEST_ENTRY),
             ("simplex_iteration_limit", _MAX_STEPS + _MAX_STEPS_EACH * self.n_basis),
         ):
-            _call(solver.setOptionValue(option, value))
+            checked(solver.setOptionValue(option, value))
         k = self.n_basis
         empty = np.zeros(0, dtype=np.int32)
-        _call(
+        checked(
             solver.addRows(
                 k, np.zeros(k), np.zeros(k), 0, np.zeros(k, np.int32), empty, np.zeros(0)
             )
@@ -171,11 +163,11 @@ class MasterLp:
         signs = np.tile([1.0, -1.0], k)
         closed = np.zeros(2 * k)
         starts = np.arange(2 * k, dtype=np.int32)
-        _call(solver.addCols(2 * k, closed, closed, closed, 2 * k, starts, index, signs))
+        checked(solver.addCols(2 * k, closed, closed, closed, 2 * k, starts, index, signs))
         return solver
 
     def _set_tolerance(self, tolerance: float) -> None:
-        _call(self._solver.setOptionValue("primal_feasibility_tolerance", tolerance))
+        checked(self._solver.setOptionValue("primal_feasibility_tolerance", tolerance))
 
     def _set_phase(self, *, one: bool) -> None:
         artificial = np.arange(self._first, dtype=np.int32)
@@ -187,8 +179,8 @@ class MasterLp:
             cost[self._first :] = self.cost / (self._scale * self.cost_unit)
         upper = np.full(self._first, _INFINITY if one else 0.0)
         zero = np.zeros(self._first)
-        _call(self._solver.changeColsCost(total, np.arange(total, dtype=np.int32), cost))
-        _call(self._solver.changeColsBounds(self._first, artificial, zero, upper))
+        checked(self._solver.changeColsCost(total, np.arange(total, dtype=np.int32), cost))
+        checked(self._solver.changeColsBounds(self._first, artificial, zero, upper))
 
     def _run(self, strategy: int, *, loose: bool = False) -> Status:
         """Run from the last basis; on failure again from scratch, by either simplex method."""
@@ -200,7 +192,7 @@ class MasterLp:
         return status
 
     def _run_once(self, strategy: int, *, loose: bool) -> Status:
-        _call(self._solver.setOptionValue("simplex_strategy", strategy))
+        checked(self._solver.setOptionValue("simplex_strategy", strategy))
         self._solver.run()
         status = self._solver.getModelStatus()
         kinds = highspy.HighsModelStatus
@@ -238,7 +230,7 @@ class CappedLp(MasterLp):
         super().__init__(n_basis, cost_unit)
         none = np.zeros(0, dtype=np.int32)
         scaled, zero, free = np.array([price / cost_unit]), np.zeros(1), np.array([_INFINITY])
-        _call(self._solver.addCols(1, scaled, zero, free, 0, none, none, np.zeros(0)))
+        checked(self._solver.addCols(1, scaled, zero, free, 0, none, none, np.zeros(0)))
         self.cost, self._scale = np.array([price]), np.ones(1)
         self.shares = np.zeros(0)
 
@@ -248,7 +240,7 @@ class CappedLp(MasterLp):
         if n:
             low, places = np.full(n, -_INFINITY), np.arange(n, dtype=np.int32)
             kappa = np.full(n, self._first, dtype=np.int32)
-            _call(self._solver.addRows(n, low, np.zeros(n), n, places, kappa, -shares))
+            checked(self._solver.addRows(n, low, np.zeros(n), n, places, kappa, -shares))
             self.shares = np.append(self.shares, shares)
             self._pending = _PRIMAL_SIMPLEX
 
@@ -267,264 +259,7 @@ class CappedLp(MasterLp):
         return np.array([g for g, s in enumerate(status) if s != basic], dtype=np.int64)
 
 
-def _call(status: highspy.HighsStatus) -> None:
+def checked(status: highspy.HighsStatus) -> None:
+    """Raise where HiGHS refuses what it was told."""
     if status == highspy.HighsStatus.kError:
         raise SolverError(Status.FAILED, "the solver rejected the data")
-
-
-def sharpen(
-    rows: Matrix, cost: FloatArray, moments: FloatArray, coef: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients and multipliers of a basis (m, K) to full precision.
-
-    The solver's answer is exact only to its own tolerance. Solving the basis's own equations,
-    rows coef = cost and rows' multipliers = moments, leaves rounding errors only. A basis with
-    fewer rows than basis functions fixes only part of the coefficients; the rest keeps its value.
-    """
-    if rows.shape[0] == 0:
-        return coef, np.zeros(0)
-    if sparse.issparse(rows):
-        return _sharpen_sparse(sparse.csr_array(rows), cost, moments, coef)
-    size = np.abs(rows).max(axis=1)
-    scaled, target = rows / size[:, None], cost / size
-    multipliers = np.zeros(len(cost))
-    for _ in range(2):
-        coef = coef + np.linalg.lstsq(scaled, target - scaled @ coef, rcond=1e-15)[0]
-        rest = moments - scaled.T @ multipliers
-        multipliers = multipliers + np.linalg.lstsq(scaled.T, rest, rcond=1e-15)[0]
-    return coef, multipliers / size
-
-
-def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int | None:
-    """Return which row of a basis (K, K) an entering row (1, K) replaces; None if it cannot.
-
-    The ratio test of the simplex method: the multipliers stay non-negative.
-    """
-    if sparse.issparse(rows) or rows.shape[0] != rows.shape[1]:
-        return None
-    size = np.abs(rows).max(axis=1)
-    share = np.linalg.lstsq((rows / size[:, None]).T, entering[0], rcond=None)[0] / size
-    falling = share > 1e-12 * np.abs(share).max()
-    if not falling.any():
-        return None
-    ratio = np.where(falling, np.maximum(multipliers, 0.0) / np.where(falling, share, 1.0), np.inf)
-    return int(np.argmin(ratio))
-
-
-def _sharpen_sparse(
-    rows: sparse.csr_array, cost: FloatArray, moments: FloatArray, coef: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    if rows.shape[0] != rows.shape[1]:
-        dense, multipliers = sharpen(rows.toarray(), cost, moments, coef)
-        return dense, multipliers
-    factor = sparse.linalg.splu(sparse.csc_matrix(rows))
-    multipliers = np.zeros(len(cost))
-    for _ in range(2):
-        coef = coef + factor.solve(cost - rows @ coef)
-        multipliers = multipliers + factor.solve(moments - rows.T @ multipliers, trans="T")
-    return coef, multipliers
-
-
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """The best point found (k,), None if there is none, and a lower bound on every point's value.
-
-    `status` is OPTIMAL, INFEASIBLE, UNBOUNDED, TIME_LIMIT or FAILED. `multipliers` are those of the
-    relaxation's rows: with them anybody can bound the minimum from below.
-    """
-
-    status: Status
-    point: FloatArray | None
-    bound: float
-    multipliers: FloatArray | None = None
-
-
-class IntegerProgram:
-    """min price' z  s.t.  row_lower <= rows z <= row_upper,  lower <= z <= upper, z integer."""
-
-    def __init__(
-        self,
-        rows: Matrix,
-        row_lower: FloatArray,
-        row_upper: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        integer: BoolArray,
-    ) -> None:
-        self.rows = sparse.csr_array(rows)
-        self.row_lower, self.row_upper = np.array(row_lower), np.array(row_upper)
-        self.lower, self.upper = np.array(lower), np.array(upper)
-        self.integer = np.array(integer)
-        self.is_network = is_network(self.rows)
-        self._relaxed = self._solver(integer=False)
-        self._exact: highspy.Highs | None = None
-
-    def limit(
-        self,
-        *,
-        row_lower: FloatArray | None = None,
-        row_upper: FloatArray | None = None,
-        lower: FloatArray | None = None,
-        upper: FloatArray | None = None,
-    ) -> None:
-        """Change limits of rows or variables."""
-        self.row_lower = self.row_lower if row_lower is None else row_lower
-        self.row_upper = self.row_upper if row_upper is None else row_upper
-        self.lower = self.lower if lower is None else lower
-        self.upper = self.upper if upper is None else upper
-        self._set_limits(self._relaxed)
-
-    def minimise(self, price: FloatArray, time_limit: float | None = None) -> Minimum:
-        """Return the minimum; the relaxation is tried first and often is enough."""
-        unit = max(float(np.abs(price).max()), np.finfo(float).tiny)
-        self._set_price(self._relaxed, price / unit)
-        status = self._run(self._relaxed, None)
-        if status is not Status.OPTIMAL:
-            # From a warm start the solver now and then takes a feasible program for another.
-            self._relaxed.clearSolver()
-            status = self._run(self._relaxed, None)
-        if status is not Status.OPTIMAL:
-            return Minimum(status, None, -np.inf)
-        solution = self._relaxed.getSolution()
-        point = np.array(solution.col_value)
-        nearest = np.where(self.integer, np.round(point), point) + 0.0  # no -0.0
-        whole = float(np.abs(point - nearest).max(initial=0.0)) <= _WHOLE
-        multipliers = np.array(solution.row_dual) * unit
-        if whole and self._contains(nearest):
-            bound = self._bound(price, multipliers)
-            return Minimum(Status.OPTIMAL, nearest, bound, multipliers)
-        return replace(self._integer(price, unit, time_limit), multipliers=multipliers)
-
-    def _integer(self, price: FloatArray, unit: float, time_limit: float | None) -> Minimum:
-        if self._exact is None:
-            self._exact = self._solver(integer=True)
-        solver = self._exact
-        self._set_limits(solver)
-        self._set_price(solver, price / unit)
-        status = self._run(solver, time_limit)
-        info = solver.getInfo()
-        bound = float(info.mip_dual_bound) * unit
-        if status not in (Status.OPTIMAL, Status.TIME_LIMIT):
-            return Minimum(status, None, -np.inf)
-        point = np.array(solver.getSolution().col_value)
-        point = np.where(self.integer, np.round(point), point) + 0.0
-        found = solver.getInfo().primal_solution_status == _FEASIBLE and self._contains(point)
-        if status is Status.OPTIMAL and not found:
-            return Minimum(Status.FAILED, None, bound)
-        if status is Status.OPTIMAL:
-            bound = min(bound, float(price @ point))
-        return Minimum(status, point if found else None, bound)
-
-    def _contains(self, point: FloatArray) -> bool:
-        values = self.rows @ point
-        margin = 1e-9 * (1.0 + abs(self.rows) @ np.abs(point))
-        inside = (values >= self.row_lower - margin) & (values <= self.row_upper + margin)
-        near = 1e-9 * (1.0 + np.abs(point))
-        return bool(
-            inside.all()
-            and (point >= self.lower - near).all()
-            and (point <= self.upper + near).all()
-        )
-
-    def _bound(self, price: FloatArray, multipliers: FloatArray) -> float:
-        """Return the Lagrangian bound, which holds for any multipliers of the rows."""
-        multipliers = np.where(
-            (multipliers > 0.0) & np.isfinite(self.row_lower)
-            | (multipliers < 0.0) & np.isfinite(self.row_upper),
-            multipliers,
-            0.0,
-        )
-        reduced = price - self.rows.T @ multipliers
-        terms = abs(self.rows).T @ np.abs(multipliers) + np.abs(price)
-        reduced = np.where(np.abs(reduced) <= 1e-14 * terms, 0.0, reduced)
-        side = np.where(multipliers > 0.0, self.row_lower, self.row_upper)
-        edge = np.where(reduced > 0.0, self.lower, self.upper)
-        return float(
-            multipliers @ np.where(multipliers != 0.0, side, 0.0)
-            + reduced @ np.where(reduced != 0.0, edge, 0.0)
-        )
-
-    def _solver(self, *, integer: bool) -> highspy.Highs:
-        solver = highspy.Highs()
-        tolerance = _MIP_TOLERANCE if integer else _TOLERANCE
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "on" if integer else "off"),
-            ("primal_feasibility_tolerance", tolerance),
-            ("dual_feasibility_tolerance", tolerance),
-            ("mip_feasibility_tolerance", _MIP_TOLERANCE),
-            ("mip_rel_gap", 0.0),
-            ("mip_abs_gap", _MIP_TOLERANCE),
-        ):
-            _call(solver.setOptionValue(option, value))
-        n, by_column = self.rows.shape[1], sparse.csc_array(self.rows)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = n, self.rows.shape[0]
-        lp.col_cost_ = np.zeros(n)
-        lp.col_lower_, lp.col_upper_ = self.lower, self.upper
-        lp.row_lower_, lp.row_upper_ = self.row_lower, self.row_upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_ = by_column.indptr.astype(np.int32)
-        lp.a_matrix_.index_ = by_column.indices.astype(np.int32)
-        lp.a_matrix_.value_ = by_column.data
-        if integer:
-            kinds = highspy.HighsVarType
-            lp.integrality_ = [kinds.kInteger if i else kinds.kContinuous for i in self.integer]
-        _call(solver.passModel(lp))
-        return solver
-
-    def _set_limits(self, solver: highspy.Highs) -> None:
-        m, n = self.rows.shape
-        rows, columns = np.arange(m, dtype=np.int32), np.arange(n, dtype=np.int32)
-        _call(solver.changeRowsBounds(m, rows, self.row_lower, self.row_upper))
-        _call(solver.changeColsBounds(n, columns, self.lower, self.upper))
-
-    def _set_price(self, solver: highspy.Highs, price: FloatArray) -> None:
-        index = np.arange(len(price), dtype=np.int32)
-        _call(solver.changeColsCost(len(price), index, price))
-
-    @staticmethod
-    def _run(solver: highspy.Highs, time_limit: float | None) -> Status:
-        seconds = _INFINITY if time_limit is None else solver.getRunTime() + time_limit
-        _call(solver.setOptionValue("time_limit", seconds))
-        solver.run()
-        kinds = highspy.HighsModelStatus
-        return {
-            kinds.kOptimal: Status.OPTIMAL,
-            kinds.kInfeasible: Status.INFEASIBLE,
-            kinds.kUnbounded: Status.UNBOUNDED,
-            kinds.kUnboundedOrInfeasible: Status.UNBOUNDED,
-            kinds.kTimeLimit: Status.TIME_LIMIT,
-        }.get(solver.getModelStatus(), Status.FAILED)
-
-
-def is_network(rows: Matrix) -> bool:
-    """Return whether a matrix is that of a network, so that its vertices are whole numbers.
-
-    At most two entries, each 1 or -1, per column, and the rows in two parts such that two entries
-    of the same sign lie in different parts and two of opposite signs in the same part.
-    """
-    columns = sparse.csc_array(rows)
-    columns.eliminate_zeros()
-    if (np.diff(columns.indptr) > 2).any() or (np.abs(columns.data) != 1.0).any():
-        return False
-    parent = list(range(columns.shape[0]))
-    parity = [0] * columns.shape[0]
-
-    def root(row: int) -> tuple[int, int]:
-        part = 0
-        while parent[row] != row:
-            part ^= parity[row]
-            row = parent[row]
-        return row, part
-
-    for start, end in pairwise(columns.indptr):
-        if end - start == 2:
-            apart = int(columns.data[start] == columns.data[start + 1])
-            (first, one), (second, two) = (root(int(r)) for r in columns.indices[start:end])
-            if first != second:
-                parent[first], parity[first] = second, one ^ two ^ apart
-            elif one ^ two != apart:
-                return False
-    return True

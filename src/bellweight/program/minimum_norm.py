@@ -8,7 +8,8 @@ quadratic program over all rows is therefore a small one over the tight rows B:
 where G holds the coefficient bounds that are active; their multipliers w turn equations into
 inequalities and are not part of the norm. When the tight rows are independent there is nothing to
 choose. Otherwise Clarabel finds the support and the optimality conditions on that support,
-lambda = B y with G y = 0, are solved to full precision.
+lambda = B y with G y = 0, are solved to full precision. Where that does not succeed, and no bounds
+are active, an active-set method with twice the digits begins at the dual at hand.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from scipy.optimize import nnls
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import SolverError, Status
+from bellweight.program.active_set import shortest_dual
+from bellweight.program.alp import MOST_REFINED, exactly
+from bellweight.program.row_source import RowSource
 from bellweight.program.solution import AlpSolution
 
 _SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
@@ -31,6 +35,7 @@ _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved d
 _POLISH_STEPS = 30
 _RANK = 1e-13  # singular values below this share of the largest are zero
 _ACCEPTED = 1e-9
+_MOST_REFINED_ROWS = 500  # tight rows up to which twice the digits are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,29 +51,54 @@ class MinimumNormDual:
     residual: float
 
 
-def minimum_norm_dual(solution: AlpSolution) -> MinimumNormDual:
-    """Return the optimal dual of smallest Euclidean norm."""
-    rounding = tolerances.ROUNDING * float(np.abs(solution.inner_moments).max())
-    if float(solution.dual.sum()) <= rounding:
+def minimum_norm_dual(
+    solution: AlpSolution, rows: RowSource, weights: FloatArray | None = None
+) -> MinimumNormDual:
+    """Return the optimal dual of smallest Euclidean norm.
+
+    `rows` are those of the program, and `weights` (S,) stand behind the moments where known.
+    """
+    carried = abs(solution.tight_rows).T @ solution.dual
+    if carried.max() <= tolerances.ROUNDING * np.abs(solution.inner_moments).max():
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
         values = np.zeros(len(solution.dual))
     else:
-        values = solution.dual if solution.unique else _quadratic(solution)
+        values = solution.dual if solution.unique else _shortest(solution, rows, weights)
     used = values > 0.0
     return MinimumNormDual(solution.tight[used], values[used], _residual(solution, values))
 
 
-def _quadratic(solution: AlpSolution) -> FloatArray:
+def _shortest(solution: AlpSolution, rows: RowSource, weights: FloatArray | None) -> FloatArray:
+    """Return the shortest dual (t,), with twice the digits where plain ones leave doubt."""
+    found, is_settled = _quadratic(solution)
+    terms = solution.tight_cost * found
+    gap = abs(float(terms.sum()) - solution.objective)
+    is_settled &= gap <= tolerances.OPTIMALITY * float(np.abs(terms).sum())
+    is_small = len(found) <= _MOST_REFINED_ROWS and len(solution.columns) <= MOST_REFINED
+    if is_settled or not is_small or len(solution.bound_rows):
+        return found
+    try:
+        moments = exactly(rows, solution.moments, weights)
+        basic = solution.tight[solution.dual > 0.0]
+        return shortest_dual(rows, solution.columns, moments, solution.tight, basic)
+    except SolverError:
+        return found
+
+
+def _quadratic(solution: AlpSolution) -> tuple[FloatArray, bool]:
+    """Return the shortest dual (t,), and whether its optimality conditions hold."""
     rows = sparse.csr_array(solution.tight_rows)
     bounds = sparse.csr_array(solution.bound_rows)
     scale = float(solution.dual.sum())
     moments = solution.inner_moments / scale
     if rows.shape[1] > _MAX_POLISHED:
-        return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale
+        return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale, False
     dense = _independent(rows.toarray(), bounds.toarray(), moments, solution.dual / scale)
     guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
     polished = _polish(*dense, guess)
-    return (np.maximum(guess[: rows.shape[0]], 0.0) if polished is None else polished) * scale
+    if polished is None:
+        return np.maximum(guess[: rows.shape[0]], 0.0) * scale, False
+    return polished * scale, True
 
 
 def _independent(

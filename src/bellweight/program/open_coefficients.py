@@ -14,7 +14,7 @@ import numpy as np
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, doubled, stacked
 from bellweight.common.status import SolverError
-from bellweight.program.rows import RowSource
+from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import VertexSearch
 from bellweight.program.solution import AlpSolution
 

@@ -26,8 +26,8 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError, ModelError, SolverError, Status
 from bellweight.models import LinearModel
 from bellweight.program import conditioning
-from bellweight.program.master import IntegerProgram
-from bellweight.program.rows import MOST_CLOSE, NEAR, RowSource, Separation
+from bellweight.program.integer_program import IntegerProgram
+from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
 
 _REFERENCE_POINTS = 16  # per basis function
 _CONSTANT = 1e-9  # a value that varies by less than this share of the costs is constant

@@ -32,7 +32,7 @@ from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.program.active_set import optimum
 from bellweight.program.alp import MOST_REFINED, SPOILT, exactly
 from bellweight.program.coordinates import Frame
-from bellweight.program.rows import BellmanRows
+from bellweight.program.listed_rows import ListedRows
 from bellweight.program.simplex import ray_text
 from bellweight.program.solution import Audit, DecidedSolution, cost_unit
 
@@ -74,7 +74,7 @@ class PenaltyProgram:
     """The regularised program of one row source, warm from one solve to the next."""
 
     def __init__(
-        self, rows: BellmanRows, regularisation: float, reference: FloatArray | None = None
+        self, rows: ListedRows, regularisation: float, reference: FloatArray | None = None
     ) -> None:
         if rows.is_sparse:
             raise ArgumentError(

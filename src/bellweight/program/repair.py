@@ -28,9 +28,9 @@ from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.doubled import dot, doubled, product, subtract
 from bellweight.common.status import SolverError
+from bellweight.program.all_rows import TabularRows
 from bellweight.program.alp import MOST_REFINED
 from bellweight.program.coordinates import coefficient_bounds
-from bellweight.program.rows import TabularRows
 from bellweight.program.simplex import VertexSearch
 
 _UNIT = 2.0**-53

@@ -34,7 +34,7 @@ from bellweight.common.doubled import (
     subtract,
 )
 from bellweight.common.status import SolverError, Status
-from bellweight.program.rows import RowSource
+from bellweight.program.row_source import RowSource
 
 _ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
 _VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter
@@ -123,7 +123,7 @@ class VertexSearch:
     def _start(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Tableau:
         rows, cost = self._rows(pool)
         largest = np.abs(rows.high).max(axis=0, initial=0.0)
-        unit = _power_of_two(largest)
+        unit = power_of_two(largest)
         table = Tableau(moments.at(self.columns), unit)
         limits, limit_cost = self._bounds
         own = limits.at((slice(None), self.columns))
@@ -229,7 +229,7 @@ class Tableau:
         if len(keys) == 0:
             return
         rows = rows.scaled(1.0 / self.unit)
-        size = _power_of_two(np.abs(rows.high).max(axis=1))
+        size = power_of_two(np.abs(rows.high).max(axis=1))
         rows, cost = rows.scaled(1.0 / size[:, None]), cost / size
         shares, terms = doubled(np.zeros(rows.shape)), np.zeros(rows.shape)
         for k in range(self.n_columns):
@@ -295,8 +295,8 @@ class Tableau:
         if self.is_short:
             cost = self._missing_cost()
             excess = product(self.shares, doubled(cost)).high
-            # What is rounding beside a row's other shares does not bring the missing down.
-            terms = np.abs(self.shares.high) @ np.maximum(np.abs(cost), _ROUNDING / _VIOLATED)
+            # What is rounding beside the terms of those shares does not bring the missing down.
+            terms = np.abs(self.rows.high) @ (np.abs(self.inverse.high) @ np.abs(cost))
         else:
             excess = -self.reduced.high
             terms = np.abs(self.cost) + np.abs(self.shares.high) @ np.abs(self.cost[self.basis])
@@ -372,7 +372,7 @@ def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
     return Doubled(np.where(real, values.high, 0.0), np.where(real, values.low, 0.0))
 
 
-def _power_of_two(sizes: FloatArray) -> FloatArray:
+def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two next to some sizes; one for zero."""
     return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
 

@@ -12,7 +12,7 @@ from bellweight.common.files import storable
 from bellweight.common.status import Status
 
 
-@storable
+@storable("Audit")
 @dataclass(frozen=True)
 class Audit:
     """How far an answer is from feasible and optimal, measured on unscaled data.
@@ -76,7 +76,8 @@ class AlpSolution(Solution):
     coordinates, with costs `tight_cost` and `bound_cost` and right-hand side `inner_moments`, which
     are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
     `unique` says that no other dual is optimal because tight rows and active bounds are
-    independent. `cost_unit` is a typical cost.
+    independent. `columns` are the basis functions that took part, and `cost_unit` is a typical
+    cost.
     """
 
     tight: IntArray
@@ -88,6 +89,7 @@ class AlpSolution(Solution):
     moment_terms: FloatArray
     dual: FloatArray
     unique: bool
+    columns: IntArray
     cost_unit: float
 
 

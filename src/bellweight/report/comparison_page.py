@@ -19,7 +19,7 @@ from bellweight.report.sections import (
     origin,
     settings_facts,
 )
-from bellweight.weights.loop import Iteration
+from bellweight.weights.loop import HistoryEntry
 
 
 def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) -> str:
@@ -160,7 +160,7 @@ def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
     return _overlay(replace(charts[0], x_range=wide), lines, _alike(list(lines.values())))
 
 
-def _convergence(histories: Mapping[str, Sequence[Iteration]]) -> tuple[Chart, ...]:
+def _convergence(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[Chart, ...]:
     """Draw the 1-norms of all runs, and say how each ended, drawn or not."""
     norms = {
         name: [(record.iteration + 1.0, record.one_norm) for record in history

@@ -11,11 +11,9 @@ import numpy as np
 
 from bellweight.backends import backend_of
 from bellweight.common.status import Status
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policies.policy import Support
-from bellweight.solve import Phase, Result
-
-Model = TabularModel | EventModel | LinearModel
+from bellweight.models import Model
+from bellweight.policies import Support
+from bellweight.solve import CyclePhase, Result
 
 
 def plain(value: Any) -> Any:
@@ -78,7 +76,7 @@ def action_counts(result: Result, model: Model | None = None) -> dict[str, int]:
     return {_label(model, int(a)): int(counts[a]) for a in np.flatnonzero(counts)}
 
 
-def _phase(phase: Phase) -> dict[str, Any]:
+def _phase(phase: CyclePhase) -> dict[str, Any]:
     return {
         "cost": phase.cost,
         "half_width": phase.half_width,

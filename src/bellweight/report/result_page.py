@@ -22,7 +22,7 @@ from bellweight.report.sections import (
     settings_facts,
 )
 from bellweight.results.result import Result
-from bellweight.weights.methods import DIA, Iterative
+from bellweight.weights.methods import DIA, IterativeMethod
 
 _TOP = 10
 _ROUNDING = 1e-9  # share of a cost that is none
@@ -168,7 +168,7 @@ def _sections(subject: Subject) -> Iterator[Section]:
         "Did the weights settle?",
         "The program is solved again and again, each time weighted by where its policy spends its "
         "time. The run has converged when weights and occupancy agree."
-        if isinstance(result.method, Iterative)
+        if isinstance(result.method, IterativeMethod)
         else "This method fixes the weights, so the program is solved once.",
         (*result.charts("convergence"), _history(result), *_phases(result)),
     )

@@ -15,7 +15,7 @@ from bellweight.common import checks, files, identity
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
-from bellweight.policies.policy import Model
+from bellweight.models import Model
 from bellweight.report.comparison_page import comparison_page, league_page, plan_page
 from bellweight.report.result_page import Subject, result_page
 from bellweight.results.result import Result

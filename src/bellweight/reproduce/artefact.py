@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bellweight.common import checks
-from bellweight.common.status import ArgumentError, Status
+from bellweight.common.status import ArgumentError
 from bellweight.display import Table
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared
-from bellweight.solve import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Tell = Callable[[str, float], None]
 """Called with what is being done and the share of the work that is finished."""
+
+
+def ignore(*_: object) -> None:
+    """Do nothing: the default of `tell` and `keep`."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to reproduce: `episodes` per policy (None: exact values only), seed, workers."""
+    """How to reproduce: `episodes` per policy (None: exact values only), seed, workers, folder."""
 
     episodes: int | None = None
     seed: int = 0
     jobs: int | None = None
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         if self.episodes is not None:
@@ -58,39 +64,41 @@ class Settings:
         checks.count(self.seed, "seed", least=0)
 
 
-def exact_settings(name: str, wanted: Wanted) -> Settings:
-    """Return the settings of an artefact that is exact and quick anyway."""
-    wanted.only(name, "quick", "exact")
-    return Settings(None, wanted.seed, wanted.jobs)
+@dataclass(frozen=True)
+class Reproduction(ABC):
+    """A reproduced table or figure, finished or not.
 
+    `settings` say how it was computed, `seconds` how long that took. The files have its `name`.
+    """
 
-class Reproduction(Protocol):
-    """A reproduced table or figure, finished or not; `settings` say how it was computed."""
-
-    settings: Settings
-
-    @property
-    def name(self) -> str:
-        """The name of the artefact, which is also that of its files."""
+    settings: Settings = field(kw_only=True)
+    seconds: float = field(default=0.0, kw_only=True)
+    name: str = field(default="", kw_only=True)
 
     @property
     def complete(self) -> bool:
         """Whether every part is there."""
+        return True
 
+    @abstractmethod
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
+        """Return what this one has to say as JSON; `folder.document` adds what all of them have."""
 
+    @abstractmethod
     def tables(self) -> tuple[Table, ...]:
         """Return the tables that people see."""
 
+    @abstractmethod
     def rows(self) -> Table:
-        """Return all numbers as one long table, for CSV; no measured time stands in it."""
+        """Return all numbers as one long table, for CSV, without any measured time."""
 
+    @abstractmethod
     def compared(self) -> tuple[Compared, ...]:
         """Return every number and statement of the paper with its verdict."""
 
     def times(self) -> tuple[Time, ...]:
         """Return what was measured with a clock."""
+        return ()
 
     @property
     def caption(self) -> str:
@@ -102,33 +110,51 @@ class Reproduction(Protocol):
         return None
 
 
-class Artefact(Protocol):
-    """A module that reproduces one table or figure."""
+@dataclass(frozen=True)
+class Artefact:
+    """How one table or figure is computed.
 
-    EPISODES: int
-    """How many episodes are simulated by default."""
+    `steps(settings, tell)` yields what is finished so far, after each part, and the whole at the
+    end. `full` and `quick` are its settings, `takes` the options of the command line that change
+    them. If it `resumes`, a second run goes on with what the first one left in its folder.
+    """
 
-    RESUMES: bool
-    """Whether a second run goes on with the rows that the first one left in its folder."""
+    name: str
+    steps: Callable[[Any, Tell], Iterator[Reproduction]]
+    full: Settings = Settings()
+    quick: Settings = Settings()
+    takes: tuple[str, ...] = ("exact", "quick")
+    resumes: bool = False
 
     def settings(self, wanted: Wanted) -> Settings:
         """Return the settings that the command line asks for."""
+        wanted.only(self.name, *self.takes)
+        if wanted.exact and wanted.episodes is not None:
+            raise ArgumentError("give --exact or --episodes, not both")
+        usual = self.quick if wanted.quick else self.full
+        asked = {name: getattr(wanted, name) for name in ("episodes", "samples", "states")}
+        given = {name: value for name, value in asked.items() if value is not None}
+        if "states" in given and isinstance(getattr(usual, "states", ()), int):
+            if len(given["states"]) != 1:
+                raise ArgumentError(f"--states takes one number with {self.name}")
+            given["states"] = given["states"][0]
+        if wanted.exact:
+            given["episodes"] = None
+        place = replace(usual, seed=wanted.seed, jobs=wanted.jobs, folder=wanted.folder)
+        return replace(place, **given)
 
     def reproduce(
         self,
         settings: Settings,
-        tell: Tell = ...,
-        keep: Callable[[Reproduction], object] = ...,
+        tell: Tell = ignore,
+        keep: Callable[[Reproduction], object] = ignore,
     ) -> Reproduction:
-        """Compute it; `keep` is called with what is finished so far."""
-
-
-def ignore(*_: object) -> None:
-    """Do nothing: the default of `tell` and `keep`."""
-
-
-def finished(result: Result) -> Result:
-    """Return a result of `solve`, which answers Ctrl-C with half a one: that is passed on."""
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return result
+        """Compute it; `keep` is called with what is finished, after each part and at the end."""
+        began = time.perf_counter()
+        parts: list[Reproduction] = []
+        for part in self.steps(settings, tell):
+            # An earlier run that this one goes on with has seconds of its own.
+            seconds = part.seconds + time.perf_counter() - began
+            parts.append(replace(part, name=self.name, seconds=seconds))
+            keep(parts[-1])
+        return parts[-1]

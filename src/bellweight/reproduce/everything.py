@@ -9,23 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bellweight.reproduce import PAPER, find, folder
+from bellweight.reproduce import CONTENTS, find, folder
 from bellweight.reproduce.artefact import Artefact, Settings, Tell, Wanted, ignore
 from bellweight.reproduce.index import write_index
 
 NAME = "all"
-SECONDS = {
-    "table1": (20.0, 75.0),
-    "table2": (80.0, 1_200.0),
-    "table3": (20.0, 50.0),
-    "table4": (20.0, 75.0),
-    "table5": (5.0, 10.0),
-    "figure-queue": (9.0, 9.0),
-    "figure-occupancy": (8.0, 8.0),
-    "figure-network": (1.0, 1.0),
-    "figure-convergence": (10.0, 28.0),
-}
-"""About how long each takes on two cores, quick and in full: only to say how much is left."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +37,13 @@ def plan(wanted: Wanted) -> tuple[Step, ...]:
     wanted.only(NAME, "quick")
     assert wanted.folder is not None
     steps = []
-    for name in PAPER:
+    for name, entry in CONTENTS.items():
         artefact = find(name)
         settings = artefact.settings(wanted)
         document = folder.written(name, wanted.folder)
         if document is not None:
             folder.check_same(name, wanted.folder, document, settings)
-        seconds = SECONDS.get(name, (10.0, 10.0))[0 if wanted.quick else 1]
+        seconds = entry.seconds[0 if wanted.quick else 1]
         finished = folder.is_finished(document, wanted.folder)
         steps.append(Step(name, artefact, settings, seconds, finished))
     return tuple(steps)
@@ -70,12 +58,11 @@ def run(steps: Sequence[Step], place: Path, tell: Tell = ignore) -> None:
             continue
         prefix = f"{number} of {len(steps)}: {step.name}"
         tell(prefix, done / total)
-        found = step.artefact.reproduce(
+        step.artefact.reproduce(
             step.settings,
             _told(tell, prefix, done / total, step.seconds / total),
             lambda so_far: folder.write(so_far, place),
         )
-        folder.write(found, place)
         write_index(place)
         done += step.seconds
     write_index(place)

@@ -10,7 +10,8 @@ import hashlib
 import io
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,7 @@ def document(reproduction: Reproduction) -> dict[str, Any]:
         **reproduction.document(),
         "name": reproduction.name,
         "complete": reproduction.complete,
+        "seconds": reproduction.seconds,
         "settings": identity(reproduction.settings),
         "caption": reproduction.caption,
         "compared": plain(reproduction.compared()),
@@ -87,6 +89,25 @@ def written(name: str, folder: Path | None) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not isinstance(found.get("settings"), dict):
         raise FileError(f"{path} is damaged: delete it, or name another folder")
     return found
+
+
+def earlier(name: str, ours: Settings) -> dict[str, Any] | None:
+    """Return what an earlier run with the same settings left in their folder, or None."""
+    document = written(name, ours.folder)
+    if document is not None:
+        check_same(name, ours.folder, document, ours)
+    return document
+
+
+@contextmanager
+def reading(name: str, folder: Path | None) -> Iterator[None]:
+    """Say which file is damaged if something in a document is missing or of another type."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError):
+        raise FileError(
+            f"{folder}/{name}.json is damaged: delete it, or name another folder"
+        ) from None
 
 
 def check_same(name: str, folder: Path | None, document: Mapping[str, Any], ours: Settings) -> None:

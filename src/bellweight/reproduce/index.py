@@ -16,7 +16,7 @@ from bellweight.common import files
 from bellweight.common.status import FileError
 from bellweight.display import Column, Table, to_csv, to_html, to_markdown
 from bellweight.display.page import page
-from bellweight.reproduce import ABOUT, PAPER, TITLES, folder, times
+from bellweight.reproduce import CONTENTS, folder, times
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Word, count
 
@@ -71,8 +71,8 @@ def _markdown(found: Documents) -> str:
     """Return all tables as Markdown, for a documentation; pictures lie beside the text."""
     parts = [to_markdown(replace(summary_table(found), title=""))]
     for name, document in found.items():
-        parts.append(f"### {_label(name)}: {TITLES[name]}\n")
-        parts.append(f"{ABOUT[name]}\n")
+        parts.append(f"### {_label(name)}: {CONTENTS[name].title}\n")
+        parts.append(f"{CONTENTS[name].about}\n")
         if document.get("caption"):
             parts.append(f"![{document['caption']}]({name}.png)\n")
         parts += [to_markdown(_table(shown)) for shown in document["tables"]]
@@ -82,7 +82,7 @@ def _markdown(found: Documents) -> str:
 
 def documents(place: Path, ignoring: str = "") -> Documents:
     """Return the documents in a folder by name, in the order of the paper, but for one."""
-    found = {name: folder.written(name, place) for name in TITLES if name != ignoring}
+    found = {name: folder.written(name, place) for name in CONTENTS if name != ignoring}
     for name, document in found.items():
         if document is not None and not {"tables", "compared", "times"} <= document.keys():
             raise FileError(
@@ -105,7 +105,7 @@ def summary_table(found: Documents) -> Table:
         rows.append(
             {
                 "name": name,
-                "about": TITLES[name],
+                "about": CONTENTS[name].title,
                 "compared": sum(given.values()),
                 **{word.value: given[word] for word in Word},
             }
@@ -147,20 +147,6 @@ def _verdict_row(entry: Mapping[str, Any]) -> dict[str, str]:
 def _top(found: Documents) -> str:
     from bellweight import __version__
 
-    summary = summary_table(found)
-    head = "".join(
-        f'<th scope="col" class="{"number" if c.right else "text"}">{escape(c.heading)}</th>'
-        for c in summary.columns
-    )
-    lines = []
-    for cells in summary.cells():
-        name = cells[0]
-        link = f'<a href="#{escape(name)}">{escape(name)}</a>' if name in found else escape(name)
-        rest = "".join(
-            f'<td class="{"number" if column.right else "text"}">{escape(cell)}</td>'
-            for column, cell in zip(summary.columns[1:], cells[1:], strict=True)
-        )
-        lines.append(f'<tr><th scope="row" class="text">{link}</th>{rest}</tr>')
     words = "".join(
         f'<dt><span class="badge {_BADGES[word]}">{word}</span></dt><dd>{escape(text)}</dd>'
         for word, text in _WORDS.items()
@@ -171,9 +157,7 @@ def _top(found: Documents) -> str:
         f'<p class="lead">{escape(_LEAD)}</p>\n'
         f"<p>Every number of the paper stands beside ours with one of these words:</p>"
         f'<dl class="words">{words}</dl>\n'
-        '<div class="wide" tabindex="0" role="group" aria-label="Verdicts"><table class="summary">'
-        f"<caption>Numbers and statements of the paper, by verdict</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>\n"
+        f"{_linked_summary(found)}\n"
         f'<p class="note">Bellweight {escape(__version__)}, seed {escape(", ".join(seeds))}. '
         f"{_unfinished(found)}"
         '<a href="verdicts.csv">All verdicts as CSV</a>, <a href="timings.json">times as JSON</a>, '
@@ -181,9 +165,17 @@ def _top(found: Documents) -> str:
     )
 
 
+def _linked_summary(found: Documents) -> str:
+    """Return the summary as HTML; the name of each artefact leads to its section."""
+    title = "Numbers and statements of the paper, by verdict"
+    links = {name: f"#{name}" for name in found}
+    table = to_html(replace(summary_table(found), title=title), links=links)
+    return f'<div class="summary">{table}</div>'
+
+
 def _unfinished(found: Documents) -> str:
     cut = [name for name, document in found.items() if not document["complete"]]
-    missing = [name for name in PAPER if name not in found]
+    missing = [name for name in CONTENTS if name not in found]
     parts = [("Unfinished", cut), ("Not computed yet", missing)]
     return "".join(
         f"{escape(text)}: {escape(', '.join(names))}. " for text, names in parts if names
@@ -192,11 +184,11 @@ def _unfinished(found: Documents) -> str:
 
 def _section(name: str, document: Mapping[str, Any], place: Path) -> str:
     unfinished = "" if document["complete"] else ' <span class="badge warn">unfinished</span>'
-    heading = f"{_label(name)}: {TITLES[name]}"
+    heading = f"{_label(name)}: {CONTENTS[name].title}"
     return "\n".join(
         (
             f'<section id="{escape(name)}"><h2>{escape(heading)}{unfinished}</h2>',
-            f"<p>{escape(ABOUT[name])}</p>",
+            f"<p>{escape(CONTENTS[name].about)}</p>",
             f"<p>{_badges(document)}</p>",
             _picture(name, document, place),
             *(to_html(_table(shown)) for shown in document["tables"]),
@@ -208,10 +200,8 @@ def _section(name: str, document: Mapping[str, Any], place: Path) -> str:
 
 
 def _label(name: str) -> str:
-    """Return table1 as Table 1, figure-queue as Figure, and what is ours as beyond the paper."""
-    if name.startswith("table"):
-        return f"Table {name.removeprefix('table')}"
-    return "Figure" if name.startswith("figure-") else "Beyond the paper"
+    """Return table1 as Table 1, and figure-queue as Figure."""
+    return f"Table {name.removeprefix('table')}" if name.startswith("table") else "Figure"
 
 
 def _badges(document: Mapping[str, Any]) -> str:

@@ -73,35 +73,39 @@ TABLE2_SECONDS: Mapping[str, float] = {
 CLINIC_HORIZON = 688
 CLINIC_EPISODES = 11_000
 
-TABLE3: Mapping[str, Printed] = {
-    "Fixed": Printed(6_011.30, 55.94),
-    "Random": Printed(5_960.01, 55.59),
-    "PIA": Printed(135_643.85, 909.17),
-    "DIA (Random)": Printed(5_980.67, 56.01),
-}
-"""Table tab:scheduling_small: the small clinic."""
 
-TABLE3_SECONDS: Mapping[str, float] = {
-    "Fixed": 0.96,
-    "Random": 10.26,
-    "PIA": 310.84,
-    "DIA (Random)": 155.54,
-}
+@dataclass(frozen=True)
+class PrintedClinic:
+    """A table of the clinic of one size: costs and seconds by the name of the row."""
 
-TABLE4: Mapping[str, Printed] = {
-    "Fixed": Printed(568_112.93, 1_331.77),
-    "Random": Printed(10_760.87, 140.38),
-    "PIA": Printed(10_748.94, 140.42),
-    "DIA (Random)": Printed(10_788.38, 140.32),
-}
-"""Table tab:scheduling_large: the large clinic."""
+    size: str
+    costs: Mapping[str, Printed]
+    seconds: Mapping[str, float]
 
-TABLE4_SECONDS: Mapping[str, float] = {
-    "Fixed": 0.93,
-    "Random": 10.42,
-    "PIA": 308.43,
-    "DIA (Random)": 156.00,
+
+CLINIC_TABLES = {
+    "table3": PrintedClinic(
+        "small",
+        {
+            "Fixed": Printed(6_011.30, 55.94),
+            "Random": Printed(5_960.01, 55.59),
+            "PIA": Printed(135_643.85, 909.17),
+            "DIA (Random)": Printed(5_980.67, 56.01),
+        },
+        {"Fixed": 0.96, "Random": 10.26, "PIA": 310.84, "DIA (Random)": 155.54},
+    ),
+    "table4": PrintedClinic(
+        "large",
+        {
+            "Fixed": Printed(568_112.93, 1_331.77),
+            "Random": Printed(10_760.87, 140.38),
+            "PIA": Printed(10_748.94, 140.42),
+            "DIA (Random)": Printed(10_788.38, 140.32),
+        },
+        {"Fixed": 0.93, "Random": 10.42, "PIA": 308.43, "DIA (Random)": 156.00},
+    ),
 }
+"""Tables tab:scheduling_small and tab:scheduling_large."""
 
 TABLE5: Mapping[int, Mapping[str, Printed]] = {
     1: {"Random": Printed(29_001.42, 54.03), "DIA (Random)": Printed(29_001.42, 54.03)},

@@ -8,6 +8,8 @@ from typing import Any
 
 from bellweight.display import Column, Table
 
+COMPILING = "compiling, or loading what was compiled before"
+
 
 @dataclass(frozen=True)
 class Time:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from bellweight.reproduce.paper import TABLE2, Printed
 
@@ -59,9 +60,21 @@ class Compared:
     verdict: Verdict
 
 
-def interval(value: tuple[float, float]) -> str:
+class Estimate(Protocol):
+    """A mean with its 95 % half-width."""
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of its interval."""
+
+
+def interval(value: Estimate) -> str:
     """Return a mean with its half-width, as the paper prints them."""
-    return f"{value[0]:,.2f} ± {value[1]:,.2f}"
+    return f"{value.mean:,.2f} ± {value.half_width:,.2f}"
 
 
 def count(words: Iterable[str]) -> dict[Word, int]:

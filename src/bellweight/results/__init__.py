@@ -1,1 +1,13 @@
-"""What a run found, and what it shows: numbers, judgement of the policy, tables and charts."""
+"""What a run found, and what it shows: numbers, judgement of the policy, tables and charts.
+
+A result is plain data that can be saved; nothing here solves anything.
+"""
+
+from bellweight.results.judgement import Judgement
+from bellweight.results.result import CyclePhase, Result
+
+__all__ = [
+    "CyclePhase",
+    "Judgement",
+    "Result",
+]

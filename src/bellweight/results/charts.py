@@ -20,7 +20,7 @@ from bellweight.results.cross_sections import (
     spread,
     thin,
 )
-from bellweight.weights.loop import Iteration
+from bellweight.weights.loop import HistoryEntry
 
 _MOST_MARGINALS = 4
 _MOST_ACTIONS = 6
@@ -38,7 +38,7 @@ _MOMENT_NORMS = _NORMS | {
 }
 
 
-def convergence_chart(history: Sequence[Iteration], *, exact: bool) -> tuple[Chart, ...]:
+def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[Chart, ...]:
     """Draw every norm by iteration on a log axis; none where no weights were compared."""
     lines, ends = [], []
     for field, label in (_NORMS if exact else _MOMENT_NORMS).items():

@@ -20,8 +20,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed
 from bellweight.display import interval_text
 from bellweight.evaluation.evaluate import Difference
-from bellweight.policies.policy import Policy, Uniform
-from bellweight.simulation.episodes import mean_and_half_width
+from bellweight.policies import Policy, Uniform
+from bellweight.simulation import mean_and_half_width
 
 _FEWEST_EPISODES, _MOST_EPISODES = 8, 10_000
 _STREAM = 71  # the branch of a seed that judging draws from
@@ -30,7 +30,7 @@ _NEARLY_OPTIMAL = 1e-3  # share of the cost; a policy proven this good needs no 
 _OFTEN_OUTSIDE = 0.01  # share of visited states outside the box that is worth a warning
 
 
-@files.storable
+@files.storable("Judgement")
 @dataclass(frozen=True)
 class Judgement:
     """What a result's policy costs, what acting at random costs, and what its target costs.

@@ -20,8 +20,9 @@ from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import Difference
-from bellweight.policies.policy import Greedy, Model, Policy, Support
-from bellweight.program.solution import Audit
+from bellweight.models import Model
+from bellweight.policies import Greedy, Policy, Support
+from bellweight.program import Audit
 from bellweight.results.charts import (
     convergence_chart,
     moment_chart,
@@ -32,16 +33,16 @@ from bellweight.results.charts import (
 )
 from bellweight.results.cross_sections import CrossSection, cross_sections
 from bellweight.results.judgement import Judgement
-from bellweight.simulation.occupancy import Simulation
-from bellweight.weights.loop import Iteration, Stop
+from bellweight.simulation import Simulation
+from bellweight.weights.loop import HistoryEntry, Stop
 from bellweight.weights.methods import DIA
 
 _LOOK = Simulation(episodes=1_000)
 
 
-@files.storable
+@files.storable("CyclePhase")
 @dataclass(frozen=True, eq=False)
-class Phase:
+class CyclePhase:
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
 
     `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
@@ -59,7 +60,7 @@ class Phase:
     is_constant: bool = False
 
 
-@files.storable
+@files.storable("Result")
 @dataclass(frozen=True, eq=False)
 class Result(Presentable, files.Checked):
     """What a run found, how it ended, and how good it is.
@@ -93,9 +94,9 @@ class Result(Presentable, files.Checked):
     lower_bound: float | None
     cost: float | None
     moments_error: FloatArray | None
-    history: tuple[Iteration, ...]
+    history: tuple[HistoryEntry, ...]
     reported_iteration: int
-    phases: tuple[Phase, ...]
+    phases: tuple[CyclePhase, ...]
     warnings: tuple[str, ...]
     stop: Stop
     seed: int
@@ -104,7 +105,7 @@ class Result(Presentable, files.Checked):
     model_size: str
     model_digest: str
     regularisation: float = 0.0
-    average: Phase | None = None
+    average: CyclePhase | None = None
     judgement: Judgement | None = None
     generated: Policy | files.Unstored | None = None
 
@@ -125,7 +126,7 @@ class Result(Presentable, files.Checked):
         return self.reported.audit
 
     @property
-    def reported(self) -> Iteration:
+    def reported(self) -> HistoryEntry:
         """The history entry of the reported iterate."""
         return self.history[self.reported_iteration]
 
@@ -163,7 +164,7 @@ class Result(Presentable, files.Checked):
 
     def records(self) -> Table:
         """Return the history, one row for each iteration."""
-        keys = [field.name for field in fields(Iteration) if field.name != "audit"]
+        keys = [field.name for field in fields(HistoryEntry) if field.name != "audit"]
         columns = tuple(Column(key, key) for key in keys)
         rows = tuple({key: getattr(record, key) for key in keys} for record in self.history)
         return Table(f"History of {headline(self)}", columns, rows)
@@ -290,7 +291,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "next", result.status.remedy or _advice(result)
 
 
-def _phase_text(phase: Phase) -> str:
+def _phase_text(phase: CyclePhase) -> str:
     width = "" if phase.half_width is None else f" +- {number_text(phase.half_width)}"
     ties = " (constant value: decided by ties)" if phase.is_constant else ""
     return f"cost {number_text(phase.cost)}{width}{ties}"

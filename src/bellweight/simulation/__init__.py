@@ -2,3 +2,36 @@
 
 What the costs mean is the business of `evaluation`.
 """
+
+from bellweight.simulation.blocks import BLOCK, Finished, Task, episode_costs, run_blocks
+from bellweight.simulation.estimates import mean_and_half_width, one_sided
+from bellweight.simulation.event_episodes import EventRollout
+from bellweight.simulation.linear_episodes import LinearRollout
+from bellweight.simulation.occupancy import (
+    Occupancy,
+    Simulation,
+    default_horizon,
+    estimated_occupancy,
+)
+from bellweight.simulation.rollout import Rollout
+from bellweight.simulation.sampling import sample_states
+from bellweight.simulation.tabular_episodes import TabularRollout
+
+__all__ = [
+    "BLOCK",
+    "EventRollout",
+    "Finished",
+    "LinearRollout",
+    "Occupancy",
+    "Rollout",
+    "Simulation",
+    "TabularRollout",
+    "Task",
+    "default_horizon",
+    "episode_costs",
+    "estimated_occupancy",
+    "mean_and_half_width",
+    "one_sided",
+    "run_blocks",
+    "sample_states",
+]

@@ -1,13 +1,11 @@
-"""Simulating linear models: the episodes of a block take each step together.
+"""Episodes of linear models: all episodes of a block take each step together.
 
-In each step a chooser picks the actions of all episodes at once and compiled code moves all states
-on. Every episode has its own random streams, as in `simulate.py`, so neither the number of workers
-nor the policy changes what happens to it.
+In each step a chooser picks the actions of all episodes at once, and compiled code moves all states
+on.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,31 +17,10 @@ from bellweight.common.streams import Keys, compiled, draw, episode_key, pick
 from bellweight.models import Independent, LinearModel
 from bellweight.models.laws import Sampled
 from bellweight.policies.linear_actions import Chooser
+from bellweight.simulation.rollout import FeatureRollout
 
 Sparse = tuple[IntArray, IntArray, FloatArray]
 See = Callable[[FloatArray], None]
-
-
-class FeatureRollout(ABC):
-    """A model and a policy whose episodes give costs, features and visits to the dual."""
-
-    @abstractmethod
-    def _run(
-        self, first: int, last: int, horizon: int, keys: Keys
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return costs (n,), summed features (n, K) and discounted visits with dual mass (n,)."""
-
-    def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
-        """Return the discounted costs of episodes first, ..., last - 1."""
-        return self._run(first, last, horizon, keys)[0]
-
-    def moment_block(
-        self, first: int, last: int, horizon: int, keys: Keys
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Return the mean and summed squared deviations of features, and the dual hits."""
-        _, sums, hits = self._run(first, last, horizon, keys)
-        mean = sums.mean(axis=0)
-        return mean, ((sums - mean) ** 2).sum(axis=0), float(hits.sum())
 
 
 @dataclass(frozen=True, eq=False)

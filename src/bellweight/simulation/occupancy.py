@@ -14,12 +14,12 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import Keys, stream_keys
-from bellweight.simulation.episodes import BLOCK, Task, run_blocks
+from bellweight.simulation.blocks import BLOCK, Task, run_blocks
 
 _TAIL_SHARE = 1e-3
 
 
-@files.storable
+@files.storable("Simulation")
 @dataclass(frozen=True)
 class Simulation:
     """How an occupancy is estimated: episodes, and steps each (until discount^t < 0.001)."""

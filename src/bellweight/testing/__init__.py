@@ -21,9 +21,10 @@ from scipy import sparse
 from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, Matrix, first_index
-from bellweight.common.status import BasisError, ModelError, PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
-from bellweight.policies.policy import Model, Policy
+from bellweight.common.status import BasisError, PolicyError
+from bellweight.models import EventModel, LinearModel, Model, TabularModel
+from bellweight.models.kinds import entry_for
+from bellweight.policies import Policy
 from bellweight.program import conditioning
 from bellweight.testing.event import check_event_policy, check_events, visited_states
 from bellweight.testing.linear import LinearSample, check_linear, check_linear_policy
@@ -56,7 +57,7 @@ _KINDS = {
 
 def check_model(model: Model) -> Report:
     """Check that a model is one: data or functions, values, kernels, and for data its file."""
-    return _kind_of(model).model(model)
+    return entry_for(model, _KINDS).model(model)
 
 
 def check_basis(basis: Basis, model: Model) -> Report:
@@ -64,7 +65,7 @@ def check_basis(basis: Basis, model: Model) -> Report:
     if not isinstance(basis, Basis):
         raise BasisError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
     check_model(model)
-    points = _kind_of(model).points(model)
+    points = entry_for(model, _KINDS).points(model)
     _check_functions(basis.on(points.copy()), points)
     rows = backend_of(model).some_rows(basis, points)
     rows.constant()
@@ -91,18 +92,12 @@ def check_basis(basis: Basis, model: Model) -> Report:
 def check_policy(policy: Policy, model: Model) -> Report:
     """Check that a policy acts on a model: a distribution in every state, admissible actions."""
     if not isinstance(policy, Policy):
-        raise PolicyError(f"policy is {policy!r}, expected a bellweight policy: use Table or Rule")
+        raise PolicyError(
+            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+        )
     check_model(model)
-    return _kind_of(model).policy(policy, model, f"{type(policy).__name__} on {model.name}")
-
-
-def _kind_of(model: Any) -> _Kind:
-    for kind, found in _KINDS.items():
-        if isinstance(model, kind):
-            return found
-    raise ModelError(
-        f"model is {type(model).__name__}, expected a TabularModel, EventModel or LinearModel: "
-        "build one with TabularModel.from_arrays or LinearBuilder"
+    return entry_for(model, _KINDS).policy(
+        policy, model, f"{type(policy).__name__} on {model.name}"
     )
 
 

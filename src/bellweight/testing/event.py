@@ -11,8 +11,8 @@ from bellweight.common.status import ModelError, PolicyError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel
 from bellweight.models.compile import check_in_place, naming
-from bellweight.policies.policy import Policy, Rule, Uniform
-from bellweight.simulation.episodes import EventRollout
+from bellweight.policies import Policy, Rule, Uniform
+from bellweight.simulation import EventRollout
 from bellweight.testing.report import Report
 from bellweight.testing.rules import check_whole_actions
 
@@ -73,7 +73,7 @@ def check_event_policy(policy: Policy, model: EventModel, subject: str) -> Repor
 def visited_states(model: EventModel) -> IntArray:
     """Return distinct states, initial ones and ones that the uniform policy visits."""
     keys = stream_keys(0)
-    rollout = EventRollout.of(model, Uniform().program(model))
+    rollout = EventRollout.of(model, Uniform().compiled(model))
     later = rollout.state_block(0, _SAMPLE, 0, keys)
     return np.unique(np.vstack([model.sample_initial(0, _SAMPLE, keys[0]), later]), axis=0)
 

@@ -15,10 +15,11 @@ from bellweight.common.checks import FloatArray, first_index
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import Independent, Kernels, LinearModel, Sampled
+from bellweight.policies import DualSoftmax, Policy, Uniform
 from bellweight.policies.linear_actions import ActionProgram, Chooser, RuleChooser, Worker
-from bellweight.policies.policy import DualSoftmax, Policy, Uniform
-from bellweight.program.priced_rows import PricedRows
-from bellweight.simulation.linear_episodes import LinearRollout, initial_states
+from bellweight.program import PricedRows
+from bellweight.simulation import LinearRollout
+from bellweight.simulation.linear_episodes import initial_states
 from bellweight.testing.report import Report
 
 # Of linear models.

@@ -9,7 +9,7 @@ import numpy as np
 from bellweight.common.checks import IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models.compile import naming
-from bellweight.policies.policy import Rule
+from bellweight.policies import Rule
 
 
 def check_whole_actions(policy: Rule, states: IntArray) -> None:

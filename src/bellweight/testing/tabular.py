@@ -13,7 +13,7 @@ from bellweight.common.checks import BoolArray, FloatArray, first_index
 from bellweight.common.status import ModelError, PolicyError
 from bellweight.exact.occupancy import policy_chain
 from bellweight.models import TabularModel
-from bellweight.policies.policy import Policy, Rule, Uniform, checked_probabilities
+from bellweight.policies import Policy, Rule, Uniform, checked_probabilities
 from bellweight.testing.report import Report
 from bellweight.testing.rules import check_whole_actions
 

@@ -19,14 +19,14 @@ from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
-from bellweight.policies.policy import Policy
-from bellweight.program.solution import Audit
+from bellweight.policies import Policy
+from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
 
 _EXACT_TOL = 1e-8
 
 
-@files.storable
+@files.storable("Stop")
 @dataclass(frozen=True)
 class Stop:
     """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
@@ -48,9 +48,9 @@ class Stop:
             checks.positive(self.max_seconds, "max_seconds")
 
 
-@files.storable
+@files.storable("HistoryEntry")
 @dataclass(frozen=True)
-class Iteration:
+class HistoryEntry:
     """What happened in one iteration.
 
     `sup_norm` and `one_norm` are those of occupancy minus weights, or of their moments where states
@@ -144,7 +144,7 @@ class Outcome:
 
     status: Status
     iterate: Iterate
-    history: tuple[Iteration, ...]
+    history: tuple[HistoryEntry, ...]
     reported: int
     phases: tuple[Iterate, ...] = ()
     phase_costs: tuple[Estimate, ...] = ()
@@ -159,8 +159,8 @@ def select_weights(
     stop: Stop,
     *,
     point: Point | None = None,
-    history: tuple[Iteration, ...] = (),
-    watch: Callable[[Iteration], None] | None = None,
+    history: tuple[HistoryEntry, ...] = (),
+    watch: Callable[[HistoryEntry], None] | None = None,
     visit: Callable[[Iterate], None] | None = None,
 ) -> Outcome:
     """Run Algorithm 1; `point` and `history` are those of a run to go on with.
@@ -189,8 +189,8 @@ class _Run:
         setup: Setup,
         method: Method,
         stop: Stop,
-        history: list[Iteration],
-        watch: Callable[[Iteration], None] | None,
+        history: list[HistoryEntry],
+        watch: Callable[[HistoryEntry], None] | None,
         visit: Callable[[Iterate], None] | None,
     ) -> None:
         self.setup = setup
@@ -225,7 +225,7 @@ class _Run:
             if period is not None:
                 return self._cycle(method, point, period)
 
-    def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, Iteration]:
+    def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, HistoryEntry]:
         began = time.perf_counter()
         iterate = self._solved(point)
         point = iterate.point
@@ -243,7 +243,7 @@ class _Run:
         if occupancy is not None and policy is not None:
             share = self.setup.dual_share(occupancy, iterate.dual, policy)
         leaving = self._leaving = self._step_from(point, occupied)
-        record = Iteration(
+        record = HistoryEntry(
             iteration=len(self.history),
             objective=solution.objective,
             sup_norm=None if gap is None else float(gap.max()),
@@ -306,7 +306,7 @@ class _Run:
             error = method.update(point.standard_error, error)
         return self.setup.point_of(following, error)
 
-    def _status(self, record: Iteration) -> Status | None:
+    def _status(self, record: HistoryEntry) -> Status | None:
         if record.sup_norm is None or self._settled(record):
             return Status.CONVERGED
         if len(self.history) - self._before >= self.stop.max_iterations:
@@ -316,7 +316,7 @@ class _Run:
             return Status.TIME_LIMIT
         return None
 
-    def _settled(self, record: Iteration) -> bool:
+    def _settled(self, record: HistoryEntry) -> bool:
         assert record.sup_norm is not None
         if self.stop.tol is None and record.noise_ratio is not None:
             return record.noise_ratio <= 1.0

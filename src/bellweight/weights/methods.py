@@ -6,10 +6,10 @@ A method supplies three things:
     generate   the generator: from an iterate to a policy, or None when the weights are final
     update     the update: from weights and occupancy to the next weights
 
-Where `update` is the convex step of `Iterative`, a rule of `steps.py` may choose its size. To try
-another generator or update, subclass `Iterative` and override `generate` or `update`; with the
-convex step of `Iterative.update` the iteration contracts whenever the generator's Lipschitz
-constant is small enough (the paper's remark on generalisations).
+Where `update` is the convex step of `IterativeMethod`, a rule of `steps.py` may choose its size. To
+try another generator or update, subclass `IterativeMethod` and override `generate` or `update`;
+with the convex step of `IterativeMethod.update` the iteration contracts whenever the generator's
+Lipschitz constant is small enough (the paper's remark on generalisations).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bellweight.backends import Iterate, Point, Setup
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
-from bellweight.policies.policy import DualSoftmax, Policy, Uniform
+from bellweight.policies import DualSoftmax, Policy, Uniform
 from bellweight.weights.lipschitz import (
     certified_settings,
     checked_lipschitz,
@@ -33,7 +33,7 @@ from bellweight.weights.loop import Method, Stop, select_weights
 from bellweight.weights.steps import Constant, Stepper, Steps
 
 
-@files.storable
+@files.storable("Fixed")
 @dataclass(frozen=True, eq=False)
 class Fixed(Method):
     """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`.
@@ -52,7 +52,7 @@ class Fixed(Method):
         return setup.named_point(self.weights, "weights")
 
 
-@files.storable
+@files.storable("FromPolicy")
 @dataclass(frozen=True, eq=False)
 class FromPolicy(Method):
     """The occupancy of a given policy; with `Uniform()` the paper's Random."""
@@ -64,7 +64,7 @@ class FromPolicy(Method):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Iterative(Method):
+class IterativeMethod(Method):
     """A method that iterates: convex steps from `start` towards the occupancy of its policy.
 
     `step_size` is a number in (0, 1], or a rule that looks at how the run goes: `Adaptive()` where
@@ -92,7 +92,7 @@ class Iterative(Method):
 
     @property
     def _updates_itself(self) -> bool:
-        return type(self).update is not Iterative.update
+        return type(self).update is not IterativeMethod.update
 
     @property
     def averages_cycles(self) -> bool:
@@ -125,18 +125,18 @@ class Iterative(Method):
         return Constant(self.step_size)
 
 
-@files.storable
+@files.storable("PIA")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PIA(Iterative):
+class PIA(IterativeMethod):
     """The primal iterative algorithm: the generator is the greedy policy. It may cycle."""
 
     def generate(self, iterate: Iterate) -> Policy:
         return iterate.greedy
 
 
-@files.storable
+@files.storable("DIA")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DIA(Iterative):
+class DIA(IterativeMethod):
     """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
 
     `target` is a policy, or a method whose greedy policy is taken. `smoothing_mass` and
@@ -187,14 +187,6 @@ class DIA(Iterative):
             lipschitz=found.lipschitz,
             discount=found.discount,
         )
-
-    @classmethod
-    def practical(cls, **settings: Any) -> Self:
-        """Return settings as given, the plain constructor: good in practice, nothing proven."""
-        declared = [name for name in ("lipschitz", "discount") if name in settings]
-        if declared:
-            raise ArgumentError(f"{declared[0]} belongs to DIA.certified(...), not to practical")
-        return cls(**settings)
 
     def __post_init__(self) -> None:
         checks.positive(self.temperature, "temperature")
@@ -265,7 +257,7 @@ class DIA(Iterative):
         if not setup.is_exact:
             raise ArgumentError(
                 "certified settings are proven for exact occupancies, which only a TabularModel "
-                "has: use DIA.practical(...) with the same temperature and smoothing_mass"
+                "has: use DIA(...) with the same temperature and smoothing_mass"
             )
         if setup.model.discount != self.discount:
             raise ArgumentError(

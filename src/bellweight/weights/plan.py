@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from bellweight.backends import Setup, setup_of
 from bellweight.basis import Basis
-from bellweight.policies.policy import Model
-from bellweight.simulation.occupancy import Simulation
-from bellweight.weights.loop import Iteration, Stop
+from bellweight.models import Model
+from bellweight.simulation import Simulation
+from bellweight.weights.loop import HistoryEntry, Stop
 
 Found_co = TypeVar("Found_co", covariant=True)
 
@@ -35,7 +35,7 @@ class SolveSettings:
     regularisation: float = 0.0
     seed: int = 0
     jobs: int | None = None
-    progress: bool | Callable[[Iteration], None] = False
+    progress: bool | Callable[[HistoryEntry], None] = False
     judge: bool = True
 
     def setup(self) -> Setup:

@@ -78,7 +78,7 @@ class Constant(Stepper):
         return _convex(point, occupied, self._step_size)
 
 
-@files.storable
+@files.storable("Adaptive")
 @dataclass(frozen=True)
 class Adaptive(Steps):
     """A step size that shrinks when the weights oscillate and grows when their steps agree.
@@ -169,7 +169,7 @@ class _AdaptiveStepper(Stepper):
         self._least_mass = float(np.sqrt(failed * self.smoothing_mass))
 
 
-@files.storable
+@files.storable("Anderson")
 @dataclass(frozen=True)
 class Anderson(Steps):
     """Anderson acceleration (type II) of the convex step, with safeguards.

@@ -1,6 +1,7 @@
 """What happens over time: whole episodes, states of an occupancy."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: SIM102
 
 import numpy as np
 

@@ -8,7 +8,7 @@ cheapest.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912
+# ruff: noqa: PLR0912, SIM110
 
 import numpy as np
 

@@ -1,11 +1,12 @@
 """Functions of the state inside compiled loops, and the values made of them."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: PLR0912
 
 import numpy as np
 
 from bellweight.common.streams import unmanaged
-from bellweight.models.kernels.layouts import BUMP, HINGE, SPOT, WAVE, WRITTEN
+from bellweight.models.kernels.layouts import BUMP, CLIP, HINGE, SPOT, WAVE, WRITTEN
 
 
 @unmanaged
@@ -23,18 +24,20 @@ def fill_atoms(state, functions, atoms):
         if kind == SPOT:
             total = 1.0
             for j in range(first, last):
-                if state[functions.index[j]] != functions.weight[j]:
+                if state[functions.at[j]] != functions.weight[j]:
                     total = 0.0
         elif kind == BUMP:
             for j in range(first, last):
-                apart = (state[functions.index[j]] - functions.weight[j]) / number
+                apart = (state[functions.at[j]] - functions.weight[j]) / number
                 total += apart * apart
             total = np.exp(-0.5 * total)
         else:
             for j in range(first, last):
-                total += functions.weight[j] * state[functions.index[j]]
+                total += functions.weight[j] * state[functions.at[j]]
             if kind == HINGE:
                 total = max(total - number, 0.0)
+            elif kind == CLIP:
+                total = min(total, number)
             elif kind == WAVE:
                 total = np.cos(total + number)
         atoms[dimension + m] = total

@@ -23,7 +23,7 @@ FAULTS = 16
 FINITE, NORMAL, GAMMA, EXPONENTIAL, INTERVAL = range(5)
 """Kinds of random numbers; see `Laws`."""
 
-COORDINATE, HINGE, BUMP, WAVE, SPOT, WRITTEN = range(6)
+COORDINATE, HINGE, CLIP, BUMP, WAVE, SPOT, WRITTEN = range(7)
 """Kinds of atoms; see `Functions`."""
 
 
@@ -31,10 +31,11 @@ class Functions(NamedTuple):
     """W functions of the state, each the product of an earlier one and an atom.
 
     Function 0 is the constant 1 and function k is function prefix[k] times atom letter[k]. Atoms 0
-    to d - 1 are the coordinates. Atom d + m looks at the coordinates index[start[m]:start[m + 1]],
+    to d - 1 are the coordinates. Atom d + m looks at the coordinates at[start[m]:start[m + 1]],
     x, with as many weights w and one `number`; by its kind it is
 
         HINGE      max(w' x - number, 0)
+        CLIP       min(w' x, number)
         BUMP       exp(-|x - w|^2 / (2 number^2))
         WAVE       cos(w' x + number)
         SPOT       1 where x = w, otherwise 0
@@ -45,7 +46,7 @@ class Functions(NamedTuple):
     letter: IntArray
     kind: IntArray
     start: IntArray
-    index: IntArray
+    at: IntArray
     weight: FloatArray
     number: FloatArray
 

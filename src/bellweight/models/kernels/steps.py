@@ -5,6 +5,7 @@ numbers come from the law itself, or from the user's sampler.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: SIM110
 
 import numpy as np
 

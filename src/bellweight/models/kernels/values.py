@@ -2,7 +2,6 @@
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-
 from bellweight.common.streams import inlined, unmanaged
 from bellweight.models.kernels.features import fill_atoms, fill_products, largest_value
 from bellweight.models.kernels.user_functions import (

@@ -7,8 +7,14 @@
 Each is a plan: `solve(model, basis, SmoothedALP(budget=1.0))`.
 """
 
-from bellweight.plans.relatives.maximum import Maximum, PointwiseMaximum
-from bellweight.plans.relatives.self_guided import Guided, SelfGuided
+from bellweight.plans.relatives.maximum import PointwiseMaximum, PointwiseMaximumResult
+from bellweight.plans.relatives.self_guided import SelfGuided, SelfGuidedResult
 from bellweight.plans.relatives.smoothed import SmoothedALP
 
-__all__ = ["Guided", "Maximum", "PointwiseMaximum", "SelfGuided", "SmoothedALP"]
+__all__ = [
+    "PointwiseMaximum",
+    "PointwiseMaximumResult",
+    "SelfGuided",
+    "SelfGuidedResult",
+    "SmoothedALP",
+]

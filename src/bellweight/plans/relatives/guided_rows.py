@@ -15,7 +15,8 @@ from bellweight.basis import Basis
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.models import TabularModel
-from bellweight.program.rows import MOST_CLOSE, NEAR, RowSource, Separation, TabularRows
+from bellweight.program import RowSource, Separation, TabularRows
+from bellweight.program.row_source import MOST_CLOSE, NEAR
 
 
 class GuidedRows(TabularRows):

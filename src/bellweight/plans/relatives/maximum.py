@@ -23,7 +23,7 @@ from bellweight.display import Column, Table, number_text, to_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
-from bellweight.policies.policy import Greedy
+from bellweight.policies import Greedy
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
@@ -31,7 +31,7 @@ from bellweight.weights.plan import Plan, SolveSettings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Maximum(Presentable):
+class PointwiseMaximumResult(Presentable):
     """The largest of several value functions, its greedy policy, and the members it is made of.
 
     `coef` (J, K) has a row for each member. `lower_bound` is the value of the initial distribution
@@ -94,9 +94,9 @@ class Maximum(Presentable):
         return to_text(self.table()).rstrip()
 
 
-@files.storable
+@files.storable("PointwiseMaximum")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PointwiseMaximum(Plan[Maximum]):
+class PointwiseMaximum(Plan[PointwiseMaximumResult]):
     """Solve once for each method, on the same rows, and take the largest value in every state."""
 
     methods: Sequence[Method]
@@ -113,7 +113,7 @@ class PointwiseMaximum(Plan[Maximum]):
                 )
         object.__setattr__(self, "methods", tuple(self.methods))
 
-    def run(self, settings: SolveSettings) -> Maximum:
+    def run(self, settings: SolveSettings) -> PointwiseMaximumResult:
         """Solve for every method; return the maximum with its members."""
         began = time.perf_counter()
         setup = _setup(settings)
@@ -123,7 +123,7 @@ class PointwiseMaximum(Plan[Maximum]):
         # The members' duals belong to other programs, so ties go to the lowest action.
         policy = setup.greedy(coef)
         cost = setup.cost(policy)
-        return Maximum(
+        return PointwiseMaximumResult(
             members=members,
             member_costs=tuple(setup.cost(member.policy) for member in members),
             coef=coef,

@@ -27,11 +27,10 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
-from bellweight.policies.policy import Greedy
-from bellweight.program.repair import repaired
-from bellweight.program.rows import TabularRows
+from bellweight.policies import Greedy
+from bellweight.program import TabularRows, repaired
 from bellweight.results.result import Result
-from bellweight.simulation.occupancy import Simulation
+from bellweight.simulation import Simulation
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
@@ -41,7 +40,7 @@ _STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of t
 
 
 @dataclass(frozen=True, eq=False)
-class Guided(Presentable):
+class SelfGuidedResult(Presentable):
     """What a self-guided run found: one result for each number of functions, in order.
 
     The first is that of the basis as given. `lower_bound` is the highest bound, that of the last;
@@ -103,9 +102,9 @@ class Guided(Presentable):
         return to_text(self.table()).rstrip()
 
 
-@files.storable
+@files.storable("SelfGuided")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SelfGuided(Plan[Guided]):
+class SelfGuided(Plan[SelfGuidedResult]):
     """Add random features until they do not help, each program guided by the one before.
 
     Every batch adds `features` cosines with random frequencies, those of a Gaussian kernel whose
@@ -134,7 +133,7 @@ class SelfGuided(Plan[Guided]):
             )
         Fourier(self.features, seed=0, scale=self.bandwidth)  # says what is wrong with a bandwidth
 
-    def run(self, settings: SolveSettings) -> Guided:
+    def run(self, settings: SolveSettings) -> SelfGuidedResult:
         """Solve for growing bases; return a result for each."""
         began = time.perf_counter()
         model = _checked(settings)
@@ -155,7 +154,7 @@ class SelfGuided(Plan[Guided]):
             results.append(
                 run_part(TabularSetup(rows, Simulation()), self.weights, settings, owner=self)
             )
-        return Guided(tuple(results), time.perf_counter() - began)
+        return SelfGuidedResult(tuple(results), time.perf_counter() - began)
 
     def _is_done(self, results: list[Result]) -> bool:
         """Return whether nothing is left to gain, or the last batch gained nothing."""

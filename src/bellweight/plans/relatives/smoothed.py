@@ -12,7 +12,7 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.plans.relatives.smoothed_program import SmoothedProgram
-from bellweight.program.rows import BellmanRows
+from bellweight.program import ListedRows
 from bellweight.results.result import Result
 from bellweight.solve import judged, result_of, watch_of
 from bellweight.weights.loop import Method, Stop, select_weights
@@ -20,7 +20,7 @@ from bellweight.weights.methods import DIA, Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
 
-@files.storable
+@files.storable("SmoothedALP")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SmoothedALP(Plan[Result]):
     """The smoothed program of Desai, Farias and Moallemi (2012), with weights from a method.
@@ -85,7 +85,7 @@ def _setup(settings: SolveSettings) -> Setup:
     return settings.setup()
 
 
-def _shares(rows: BellmanRows, setup: Setup, point: Point) -> FloatArray:
+def _shares(rows: ListedRows, setup: Setup, point: Point) -> FloatArray:
     """Return each listed state's share of the budget: its weight, or the same for all."""
     if not setup.is_exact:
         n = len(rows.pair_start) - 1

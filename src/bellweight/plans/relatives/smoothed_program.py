@@ -23,11 +23,11 @@ from scipy import sparse
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import SolverError, Status
+from bellweight.program import Audit, DecidedSolution, ListedRows, cost_unit
+from bellweight.program.basis_equations import sharpen
 from bellweight.program.coordinates import Frame
-from bellweight.program.master import CappedLp, sharpen
-from bellweight.program.rows import BellmanRows
+from bellweight.program.master import CappedLp
 from bellweight.program.simplex import ray_text
-from bellweight.program.solution import Audit, DecidedSolution, cost_unit
 
 _LEAST_SHARE = 1e-12  # of the largest share; the solver takes less for nothing
 _MAX_ROUNDS = 500
@@ -52,7 +52,7 @@ class SmoothedProgram:
     `shares` (S,) are those of the states that the rows come from, in their order.
     """
 
-    def __init__(self, rows: BellmanRows, budget: float, shares: FloatArray) -> None:
+    def __init__(self, rows: ListedRows, budget: float, shares: FloatArray) -> None:
         self.rows = rows
         self.budget = budget
         self.frame = Frame(rows)

@@ -1,0 +1,144 @@
+"""The greedy policy of an approximate value function.
+
+Ties among greedy actions are decided, not left to rounding: more dual mass first, then the lowest
+action.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bellweight.basis import Basis
+from bellweight.common import files, tolerances
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import PolicyError
+from bellweight.models import LinearModel, TabularModel
+from bellweight.models.function_model import FunctionModel
+from bellweight.policies.compiled import SAME_MASS, CompiledPolicy, compiled_greedy, state_table
+from bellweight.policies.linear_actions import Chooser, GreedyChooser, action_price
+from bellweight.policies.policy import Policy
+from bellweight.policies.states import looked_up, one_index_of
+from bellweight.policies.support import Support
+from bellweight.policies.tables import actions_to_probabilities
+from bellweight.program import TabularRows
+
+_TABLE = files.stored_as("actions")
+
+
+@files.storable("Greedy", former=("trust_dual",))
+@dataclass(frozen=True, eq=False)
+class Greedy(Policy):
+    """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
+
+    Coefficients (J, K) stand for the largest of J value functions (see `PointwiseMaximum`).
+    `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
+    `table` (S,) holds the finished actions, so that a loaded policy can act without its model.
+    """
+
+    basis: Basis
+    coef: FloatArray
+    dual: Support | None = None
+    # Both follow from the rest and the model.
+    table: IntArray | None = field(default=None, compare=False, metadata=_TABLE)
+    model_digest: str | None = field(default=None, compare=False)
+    preference: FloatArray | None = None
+
+    @classmethod
+    def from_values(
+        cls, rows: TabularRows, coef: FloatArray, dual: Support | None = None
+    ) -> Greedy:
+        """Return the greedy policy of coefficients, tabulated."""
+        model = rows.model
+        mass = None if dual is None else dual.over_pairs(model)
+        pieces = np.atleast_2d(coef)
+        values = np.max([rows.values(piece) for piece in pieces], axis=0)
+        noise = rows.n_basis * np.max([rows.value_terms(piece) for piece in pieces], axis=0)
+        actions = greedy_actions(model, values, mass, noise=noise)
+        return cls(
+            basis=rows.basis,
+            coef=coef,
+            dual=dual,
+            table=actions,
+            model_digest=model.digest,
+            model=model,
+        )
+
+    def tabulated(self, model: TabularModel) -> Greedy:
+        rows = TabularRows(model, self.basis)
+        return Greedy.from_values(rows, self.coef, self.dual)
+
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
+        if self.dual is None:
+            return compiled_greedy(model, self.basis, self.coef)
+        states, duals = self.dual.over_vectors(model.n_actions)
+        return compiled_greedy(model, self.basis, self.coef, state_table(states, duals))
+
+    def chooser(self, model: LinearModel) -> Chooser:
+        if self.coef.shape != (model.dimension + 1,):
+            raise PolicyError(
+                f"{self.coef.size} coefficients for a linear model of {model.dimension} state "
+                "variables, expected one more than variables: use its own result"
+            )
+        return GreedyChooser(model, action_price(model, self.coef), self.preference)
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        known = self.model_digest == model.digest
+        actions = self.table if known else self.tabulated(model).table
+        assert actions is not None
+        return actions_to_probabilities(model, actions)
+
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
+        if self.table is None:
+            return super().action(state, rng)
+        return int(self.table[one_index_of(state, len(self.table))])
+
+    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
+        if self.table is None:
+            return super().actions(states, rng)
+        return looked_up(self.table, states)
+
+
+def greedy_actions(
+    model: TabularModel,
+    values: FloatArray,
+    dual: FloatArray | None = None,
+    *,
+    noise: FloatArray | None = None,
+) -> IntArray:
+    """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action.
+
+    `noise` (S,) is the size of the terms that the values were added up from, as in `tie_margin`.
+    """
+    mass = np.zeros(model.n_pairs) if dual is None else dual
+    quality = model.cost + model.discount * (model.transition @ values)
+    best = np.minimum.reduceat(quality, model.pair_start[:-1])[model.pair_state]
+    tied = quality <= best + tie_margin(model, values, noise)
+    mass = np.where(tied, mass, -1.0)
+    top = np.maximum.reduceat(mass, model.pair_start[:-1])[model.pair_state]
+    # Equal masses differ by rounding; among them the lowest action is taken.
+    chosen = np.flatnonzero(tied & (mass >= top * (1.0 - SAME_MASS)))
+    first = np.searchsorted(model.pair_state[chosen], np.arange(model.n_states))
+    return model.pair_action[chosen[first]]
+
+
+def tie_margin(
+    model: TabularModel, values: FloatArray, noise: FloatArray | None = None
+) -> FloatArray:
+    """Return how much (N,) a pair's cost plus discounted next value may exceed another's in a tie.
+
+    The margin is relative to the terms of the sum, not to the sum, which may cancel to zero; the
+    second part is what rounding leaves of the values themselves. It is relative to `noise` (S,),
+    the size of the terms that each value was added up from; where that is not known, to the costs
+    of the state and of where the pair leads, so a huge cost elsewhere does not make ties here.
+    """
+    following = model.transition
+    terms = np.abs(model.cost) + model.discount * (following @ np.abs(values))
+    if noise is None:
+        largest = np.maximum.reduceat(np.abs(model.cost), model.pair_start[:-1])
+        nearby = (largest[model.pair_state] + following @ largest) / (1.0 - model.discount)
+    else:
+        nearby = model.discount * (following @ noise)
+    return np.asarray(tolerances.TIE * terms + np.finfo(float).eps * nearby)

@@ -1,0 +1,110 @@
+"""Policies that need no solution: at random, by a rule, by a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import PolicyError
+from bellweight.models import LinearModel, TabularModel
+from bellweight.models.function_model import FunctionModel
+from bellweight.policies.compiled import CompiledPolicy, compiled_rule, compiled_uniform
+from bellweight.policies.linear_actions import Chooser, RandomChooser, RuleChooser
+from bellweight.policies.policy import Policy
+from bellweight.policies.states import looked_up, one_index_of
+from bellweight.policies.tables import actions_to_probabilities, by_state
+
+
+@files.storable("Uniform")
+@dataclass(frozen=True)
+class Uniform(Policy):
+    """Every admissible action with the same probability."""
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        counts = np.diff(model.pair_start)
+        return np.repeat(1.0 / counts, counts)
+
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
+        return compiled_uniform(model)
+
+    def chooser(self, model: LinearModel) -> Chooser:
+        return RandomChooser(model)
+
+
+@files.storable("Rule")
+@dataclass(frozen=True, eq=False)
+class Rule(Policy):
+    """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
+
+    It returns an action index and is compiled. Rules that differ only in their `parameters` (an
+    array of numbers) share the compiled code. For a linear model, `fn(states)` maps states (n, d)
+    to actions (n, m) and is not compiled. A file keeps the name but not the function.
+    """
+
+    fn: Callable[..., Any] | files.Unstored
+    parameters: Any = ()
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        fn, numbers = self._function(), self._numbers()
+        takes_numbers = fn.__code__.co_argcount == 2
+        states = model.states.astype(np.int64)
+        chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
+        return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
+
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
+        return compiled_rule(model, self._function(), self._numbers())
+
+    def chooser(self, model: LinearModel) -> Chooser:
+        return RuleChooser(model, self._function())
+
+    def _numbers(self) -> FloatArray:
+        numbers = np.array(self.parameters, dtype=np.float64).ravel()
+        return numbers if len(numbers) else np.zeros(1)
+
+    def _function(self) -> Any:
+        if isinstance(self.fn, files.Unstored):
+            raise PolicyError(f"the rule {self.fn.text} was not stored: build Rule(fn) again")
+        return self.fn
+
+
+@files.storable("TablePolicy")
+@dataclass(frozen=True, eq=False)
+class TablePolicy(Policy):
+    """A policy given as numbers.
+
+    `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).
+    """
+
+    entries: Any
+
+    def probabilities(self, model: TabularModel) -> FloatArray:
+        entries = np.asarray(self.entries)
+        if entries.ndim == 1 and entries.dtype.kind in "iu":
+            return actions_to_probabilities(model, entries.astype(np.int64))
+        shape = (model.n_states, model.n_actions)
+        matrix = checks.float_array(entries, "policy table", shape, PolicyError)
+        chances = matrix[model.pair_state, model.pair_action]
+        stray = checks.first_index(np.abs(matrix.sum(axis=1) - by_state(model, chances)) > 1e-12)
+        if stray is not None:
+            raise PolicyError(
+                f"the policy table gives probability to an inadmissible action in "
+                f"{model.state_name(stray[0])}: set it to zero"
+            )
+        return chances
+
+    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
+        entries = np.asarray(self.entries)
+        if self.model is None and entries.ndim == 1:
+            return int(entries[one_index_of(state, len(entries))])
+        return super().action(state, rng)
+
+    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
+        entries = np.asarray(self.entries)
+        if self.model is None and entries.ndim == 1:
+            return looked_up(entries, states)
+        return super().actions(states, rng)

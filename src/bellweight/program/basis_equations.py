@@ -1,0 +1,61 @@
+"""The equations of a basis of the master program, solved to full precision."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.common.checks import FloatArray, Matrix
+
+
+def sharpen(
+    rows: Matrix, cost: FloatArray, moments: FloatArray, coef: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients and multipliers of a basis (m, K) to full precision.
+
+    The solver's answer is exact only to its own tolerance. Solving the basis's own equations,
+    rows coef = cost and rows' multipliers = moments, leaves rounding errors only. A basis with
+    fewer rows than basis functions fixes only part of the coefficients; the rest keeps its value.
+    """
+    if rows.shape[0] == 0:
+        return coef, np.zeros(0)
+    if sparse.issparse(rows):
+        return _sharpen_sparse(sparse.csr_array(rows), cost, moments, coef)
+    size = np.abs(rows).max(axis=1)
+    scaled, target = rows / size[:, None], cost / size
+    multipliers = np.zeros(len(cost))
+    for _ in range(2):
+        coef = coef + np.linalg.lstsq(scaled, target - scaled @ coef, rcond=1e-15)[0]
+        rest = moments - scaled.T @ multipliers
+        multipliers = multipliers + np.linalg.lstsq(scaled.T, rest, rcond=1e-15)[0]
+    return coef, multipliers / size
+
+
+def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int | None:
+    """Return which row of a basis (K, K) an entering row (1, K) replaces; None if it cannot.
+
+    The ratio test of the simplex method: the multipliers stay non-negative.
+    """
+    if sparse.issparse(rows) or rows.shape[0] != rows.shape[1]:
+        return None
+    size = np.abs(rows).max(axis=1)
+    share = np.linalg.lstsq((rows / size[:, None]).T, entering[0], rcond=None)[0] / size
+    falling = share > 1e-12 * np.abs(share).max()
+    if not falling.any():
+        return None
+    ratio = np.where(falling, np.maximum(multipliers, 0.0) / np.where(falling, share, 1.0), np.inf)
+    return int(np.argmin(ratio))
+
+
+def _sharpen_sparse(
+    rows: sparse.csr_array, cost: FloatArray, moments: FloatArray, coef: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    if rows.shape[0] != rows.shape[1]:
+        dense, multipliers = sharpen(rows.toarray(), cost, moments, coef)
+        return dense, multipliers
+    factor = sparse.linalg.splu(sparse.csc_matrix(rows))
+    multipliers = np.zeros(len(cost))
+    for _ in range(2):
+        coef = coef + factor.solve(cost - rows @ coef)
+        multipliers = multipliers + factor.solve(moments - rows.T @ multipliers, trans="T")
+    return coef, multipliers

@@ -1,0 +1,312 @@
+"""What row sources share whose states are listed: features, first rows, and passes over all rows.
+
+The pairs of all states are searched block by block, so memory is needed for the states, the costs
+and one block only. Features are kept where they take little.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import null_space
+
+from bellweight.basis import Basis, Indicator
+from bellweight.common import tolerances
+from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.doubled import Doubled, doubled
+from bellweight.common.status import BasisError
+from bellweight.program import conditioning
+from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
+
+_BLOCK_PAIRS = 1 << 16
+_BLOCK_STATES = 1 << 15
+_CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
+_WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
+_WHOLE_PER_FUNCTION = 100  # and so are programs with up to this many rows to a basis function
+_MOST_ADDITIONS = 50  # rounds of adding states to the first ones; two are the rule
+
+
+class ListedRows(RowSource):
+    """Rows of a list of states; a row's key is its place in the list of pairs.
+
+    Pairs are sorted by state: those of state number x are `pair_start[x]:pair_start[x + 1]`. A
+    subclass says what the slacks and the rows of some pairs are.
+    """
+
+    def __init__(self, basis: Basis, states: FloatArray, discount: float) -> None:
+        self.basis = basis.on(states)
+        self.discount = discount
+        self._points = states
+        first = self.basis(states[:1])
+        self._sparse = sparse.issparse(first)
+        self._n_basis = int(first.shape[1])
+        self._cache: Matrix | None = None
+        if self._is_small or self._sparse:
+            self._cache = self._checked_features(states)
+        if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
+            # Only of an Indicator is it known that its functions are independent and add up to one.
+            self._cache, self._sparse = self.features(slice(None)).toarray(), False
+        self.names = self.basis.function_names(states.shape[1])
+        self.lower, self.upper = self.basis.bounds(self._n_basis)
+
+    pair_start: IntArray
+    pair_cost: FloatArray
+
+    @abstractmethod
+    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
+        """Return slacks (n,) of all pairs of a range of states, and the states' values."""
+
+    @abstractmethod
+    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
+        """Return the size (n,) of the terms of rows coef, for all pairs of a range of states.
+
+        That is |phi(x)|' |coef| + discount E|phi(next)|' |coef|: what rounding is relative to.
+        """
+
+    @property
+    def n_basis(self) -> int:
+        return self._n_basis
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of rows."""
+        return len(self.pair_cost)
+
+    @property
+    def is_sparse(self) -> bool:
+        return self._sparse
+
+    @property
+    def _is_small(self) -> bool:
+        return is_kept(len(self._points) * self._n_basis)
+
+    def features(self, states: IntArray | slice) -> Matrix:
+        """Return the features (n, K) of some states."""
+        if self._cache is not None:
+            return self._cache[states]
+        return self._checked_features(self._points[states])
+
+    def values(self, coef: FloatArray) -> FloatArray:
+        """Return the approximate value of every state."""
+        return np.concatenate([np.asarray(block @ coef) for _, block in self._feature_blocks()])
+
+    @property
+    def n_terms(self) -> int:
+        """The most functions that are not zero in a state."""
+        if not self._sparse:
+            return self._n_basis
+        return max(int(np.diff(block.indptr).max()) for _, block in self._feature_blocks())
+
+    def value_terms(self, coef: FloatArray) -> FloatArray:
+        """Return the size (S,) of the terms that the value of each state is made of."""
+        size = np.abs(coef)
+        return np.concatenate(
+            [np.asarray(abs(block) @ size) for _, block in self._feature_blocks()]
+        )
+
+    def moments(self, weights: FloatArray) -> FloatArray:
+        """Return Phi' weights, shape (K,)."""
+        total = np.zeros(self._n_basis)
+        for states, block in self._feature_blocks():
+            total += np.asarray(block.T @ weights[states])
+        return total
+
+    @cached_property
+    def _largest(self) -> FloatArray:
+        """The largest size of each function (K,) over the states."""
+        sizes = np.zeros(self._n_basis)
+        for _, block in self._feature_blocks():
+            largest = abs(block).max(axis=0)
+            dense = largest.toarray() if sparse.issparse(largest) else largest
+            sizes = np.maximum(sizes, np.asarray(dense).ravel())
+        return sizes
+
+    @cached_property
+    def even_moments(self) -> Doubled:
+        weights = np.full(len(self._points), 1.0 / len(self._points))
+        exact = self.exact_moments(weights)
+        return doubled(self.moments(weights)) if exact is None else exact
+
+    def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
+        closest = ClosestRows(self._n_basis)
+        for states in self.state_blocks():
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            counts = np.diff(self.pair_start[states.start : states.stop + 1])
+            slack, values = self.slacks(coef, states)
+            cost = self.pair_cost[pairs]
+            if homogeneous:
+                slack, cost = slack - cost, np.zeros(len(cost))
+            level = np.repeat((1.0 - self.discount) * np.abs(values), counts)
+            size = np.abs(cost) + level + unit
+            violated = slack < -tolerances.FEASIBILITY * size
+            if violated.any():
+                # Where terms cancel, a violation of the size of their rounding error is none.
+                share = tolerances.ROUNDING / tolerances.FEASIBILITY
+                size[violated] += share * self.terms(coef, states)[violated]
+            near = NEAR * (size + level / (1.0 - self.discount))
+            rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
+            doubtful = (slack > near) & (slack <= near + rounded)
+            if doubtful.any():
+                # Neither is a slack of that size.
+                near[doubtful] += tolerances.ROUNDING * self.terms(coef, states)[doubtful]
+            closest.add(pairs.start, slack, size, near)
+        return closest.answer()
+
+    def all_slacks(self, coef: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Go through all pairs once: ranges of pairs, and their slacks."""
+        for states in self.state_blocks():
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            yield pairs, self.slacks(coef, states)[0]
+
+    def seeds(self, weights: FloatArray | None) -> IntArray:
+        whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
+        if self.n_pairs <= whole or self._sparse:
+            return np.arange(self.n_pairs)
+        n, share = len(self._points), min(64, 2 * self._n_basis + 16)
+        chosen = [np.linspace(0, n - 1, share).astype(np.int64)]
+        if weights is not None:
+            quantiles = np.linspace(0.0, 1.0, share, endpoint=False) + 0.5 / share
+            chosen.append(np.minimum(np.searchsorted(np.cumsum(weights), quantiles), n - 1))
+        states = self._telling(np.unique(np.concatenate(chosen)))
+        starts, counts = self.pair_start[states], np.diff(self.pair_start)[states]
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.asarray(np.repeat(starts, counts) + offsets, dtype=np.int64)
+
+    def _telling(self, states: IntArray) -> IntArray:
+        """Add states until they tell apart all functions that any states tell apart.
+
+        Evenly spaced states of a grid may all lie in a few of its hyperplanes.
+        """
+        seen = np.asarray(self.features(states))
+        if len(conditioning.independent_columns(seen)) == self._n_basis:
+            return states
+        factor = self.triangle(None)
+        frame = conditioning.orthonormal(factor, conditioning.independent_columns(factor))
+        for _ in range(_MOST_ADDITIONS):
+            unseen = null_space(frame.rows(np.asarray(self.features(states))), rcond=1e-9)
+            if unseen.shape[1] == 0:
+                break
+            states = np.union1d(states, self._farthest(frame.coef(unseen)))
+        return states
+
+    def _farthest(self, directions: FloatArray) -> IntArray:
+        """Return for each column of coefficients (K, m) the state where its value is largest."""
+        best, place = np.full(directions.shape[1], -1.0), np.zeros(directions.shape[1], np.int64)
+        for states, block in self._feature_blocks():
+            size = np.abs(np.asarray(block @ directions))
+            higher = size.max(axis=0) > best
+            place[higher] = states.start + size.argmax(axis=0)[higher]
+            best = np.maximum(best, size.max(axis=0))
+        return place
+
+    def triangle(self, weights: FloatArray | None) -> FloatArray:
+        def weighted() -> Iterator[FloatArray]:
+            for states, block in self._feature_blocks():
+                if weights is None:
+                    yield np.asarray(block) / np.sqrt(len(self._points))
+                else:
+                    mass = np.sqrt(weights[states])
+                    used = mass > 0.0
+                    if used.any():
+                        yield np.asarray(block)[used] * mass[used, None]
+
+        return conditioning.triangle(weighted(), self._n_basis)
+
+    def constant(self) -> FloatArray:
+        if self._sparse:
+            ones = np.ones(self._n_basis)
+            if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=1e-12):
+                return ones
+            raise BasisError(_NO_CONSTANT)
+        extended = conditioning.triangle(
+            (
+                np.column_stack([np.asarray(block), np.ones(len(block))])
+                for _, block in self._feature_blocks()
+            ),
+            self._n_basis + 1,
+        )
+        factor, target = extended[:, :-1], extended[:, -1]
+        kept = conditioning.independent_columns(factor)
+        coef = conditioning.combination(factor, kept, target)
+        if coef is None:
+            raise BasisError(_NO_CONSTANT)
+        return coef
+
+    def _feature_blocks(self) -> Iterator[tuple[slice, Matrix]]:
+        for start in range(0, len(self._points), _BLOCK_STATES):
+            states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
+            yield states, self.features(states)
+
+    def state_blocks(self) -> Iterator[slice]:
+        """Cut the states into ranges with about the same number of pairs each."""
+        per_state = max(1, self.n_pairs // len(self._points))
+        size = max(1, _BLOCK_PAIRS // per_state)
+        for start in range(0, len(self._points), size):
+            yield slice(start, min(start + size, len(self._points)))
+
+    def _checked_features(self, states: FloatArray) -> Matrix:
+        features = self.basis(states)
+        data = features.data if sparse.issparse(features) else features
+        if not np.isfinite(data).all():
+            bad = np.argwhere(~np.isfinite(features.toarray() if self._sparse else features))[0]
+            raise BasisError(
+                f"basis function {bad[1]} is not finite at state {states[bad[0]].tolist()}: "
+                "change the function there"
+            )
+        return features
+
+
+_NO_CONSTANT = (
+    "the constant function is not in the span of the basis, and without it the program may have no "
+    "solution: add a column of ones"
+)
+
+
+def is_kept(n_entries: int) -> bool:
+    """Return whether a matrix with this many entries is kept, not computed in every pass."""
+    return n_entries <= _CACHED_ENTRIES
+
+
+class ClosestRows:
+    """Collects, over the blocks of a pass, the rows of least slack: those worth adding."""
+
+    def __init__(self, n_basis: int) -> None:
+        self._per_block = 8 + n_basis
+        self._near: list[IntArray] = []
+        self._close: list[IntArray] = []
+        self._relative: list[FloatArray] = []
+        self._size: list[FloatArray] = []
+        self._violation = 0.0
+
+    def add(self, start: int, slack: FloatArray, size: FloatArray, near: FloatArray) -> None:
+        """Take in a block of consecutive rows: their slacks, tolerance scales, nearness bounds."""
+        # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
+        size = np.where(size > 0.0, size, 1.0)
+        relative = slack / size
+        self._violation = max(self._violation, -float(slack.min()))
+        self._near.append(start + np.flatnonzero(slack <= near))
+        lowest = _smallest(relative, self._per_block)
+        self._close.append(start + lowest)
+        self._relative.append(relative[lowest])
+        self._size.append(size[lowest])
+
+    def answer(self) -> Separation:
+        """Return what was found in all blocks."""
+        order = np.argsort(np.concatenate(self._relative), kind="stable")
+        chosen = order[: MOST_CLOSE * self._per_block]
+        return Separation(
+            close=np.concatenate(self._close)[chosen].astype(np.int64),
+            close_size=np.concatenate(self._size)[chosen],
+            near=np.concatenate(self._near),
+            violation=self._violation,
+        )
+
+
+def _smallest(values: FloatArray, n: int) -> IntArray:
+    if len(values) <= n:
+        return np.arange(len(values))
+    return np.argpartition(values, n)[:n]

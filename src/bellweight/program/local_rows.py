@@ -1,0 +1,486 @@
+"""The rows of a model made of local parts, on all of its states, also infinitely many.
+
+With a value function that is a sum of functions of a few coordinates each, the violation
+
+    g(x, a) = V(x) - discount E[V(next)] - cost(x, a)
+
+of a row is a sum of tables, and the most violated row of all is found by eliminating variables
+(`elimination`), states and actions alike.
+
+**Endless coordinates.** Let coordinate i have no largest value. Beyond a last value M_i, the tails
+of the functions and of the model plus the largest fall of a step, every term of g is affine in x_i
+with a slope that depends on the other coordinates only through their values up to their own M
+(`basis.parts` and `models.local`): a function f of a part obeys
+
+    f(x) = f(c) + sum over i with x_i > m_i of (x_i - m_i) D_i f(c),   c = min(x, m),
+
+with D_i f(c) = f(c + e_i) - f(c). Where x_i >= M_i >= m_i + fall, the state after an event is still
+at m_i or beyond, and the chance of the event is the one at M_i; so f after the event obeys the same
+equation around min(x, M), with slope D_i f at the state after the event. Sums and multiples by
+chances keep it, hence for all x
+
+    g(x, a) = g(c, a) + sum over i with x_i > M_i of (x_i - M_i) D_i g(c, a),   c = min(x, M).
+
+The right side is at most g(c, a) for all x if and only if D_i g(c, a) <= 0 for every c <= M with
+c_i = M_i. So g <= 0 on all states holds exactly if
+
+    g(c, a) <= 0      for the finitely many c <= M, and
+    D_i g(c, a) <= 0  for the finitely many c <= M with c_i = M_i, for each endless i.
+
+Both are linear in the coefficients. The second kind are rows of their own, the slopes, which
+belong to no pair: (row at c + e_i) - (row at c) with cost(c + e_i) - cost(c) on the right. The
+grid below has the values 0, ..., M_i + 1, so that every slope is a difference of two neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from bellweight.basis import Basis, Part
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.status import BasisError, ModelError
+from bellweight.models.local import Drift, LocalStructure, Table, check_entries, grid, tabulated
+from bellweight.program import conditioning
+from bellweight.program.elimination import (
+    Largest,
+    Order,
+    eliminated,
+    least_fill,
+)
+from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
+
+_REFERENCE_POINTS = 16  # per basis function
+_SEPARATE_ACTIONS = 256  # actions up to which the worst row of each is found
+_FEW_POINTS = 256  # of a part: all of them belong to the reference
+_SEEDS = 4  # states per basis function that the program starts with
+_UNIT = 2.0**-53
+_SPARE = 8.0  # so that others who add up in another order find the rows to hold, too
+_TOLERANCE = 1e-12  # share of its scale by which a row found must be violated to be kept
+
+
+def gamma(n: float) -> float:
+    """Return the bound on the relative error of n operations, with room for other orders."""
+    return _SPARE * n * _UNIT / (1.0 - _SPARE * n * _UNIT)
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """The rows of all states, found by elimination; for models that know their local structure."""
+
+    def on(self, model: Any, basis: Basis) -> EliminatedRows:
+        """Bind to a model and a basis."""
+        structure = getattr(model, "structure", None)
+        if not isinstance(structure, LocalStructure):
+            raise ModelError(
+                f"{model!r} does not say what its parts look at, expected a model with local "
+                "structure for LocalRows(): declare scopes=Scopes(...)"
+            )
+        return EliminatedRows(model, structure, basis)
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Part of a row: columns (c,) get factor x chance x features at each point."""
+
+    columns: IntArray
+    factor: float
+    chance: Table | None
+    features: Table
+
+    @property
+    def scope(self) -> tuple[int, ...]:
+        """The variables that the term looks at."""
+        seen = () if self.chance is None else self.chance.scope
+        return tuple(sorted({*self.features.scope, *seen}))
+
+    def table(self, coef: FloatArray) -> Table:
+        """Return the term's value for coefficients (K,), as a table."""
+        values = Table(
+            self.features.scope, self.factor * (self.features.values @ coef[self.columns])
+        )
+        if self.chance is None:
+            return values
+        scope = self.scope
+        return Table(scope, self.chance.over(scope) * values.over(scope))
+
+    def add_to(self, rows: FloatArray, points: IntArray) -> None:
+        """Add the term to rows (n, K) at points (n, v)."""
+        share = self.factor * self.features.at(points)
+        rows[:, self.columns] += (
+            share if self.chance is None else share * self.chance.at(points)[:, None]
+        )
+
+
+class EliminatedRows(RowSource):
+    """Rows of a model with local structure that elimination has found so far.
+
+    A row's key is its place in the pool: `pool` (n, v) are its states and choices, and `slopes`
+    (n,) the coordinate along which it is a slope, -1 for the row of a pair.
+    """
+
+    def __init__(self, model: Any, structure: LocalStructure, basis: Basis) -> None:
+        self.model = model
+        self.structure = structure
+        self.basis = basis
+        self.discount = structure.discount
+        dimension = structure.dimension
+        self.parts = basis.parts(dimension)
+        self.names = basis.function_names(dimension)
+        self.lower, self.upper = basis.bounds(self.n_basis)
+        self.sizes = self._grid_sizes()
+        self._constant = self._constant_column()
+        self._here_and_drifts = self._terms(size=False)
+        self._costs = structure.costs(self.sizes)
+        self._rules = structure.admissible(self.sizes)
+        self._check_order()
+        self.pool = np.zeros((0, len(self.sizes)), dtype=np.int64)
+        self.slopes = np.zeros(0, dtype=np.int64)
+        self._matrix, self._cost = np.zeros((0, self.n_basis)), np.zeros(0)
+        self._features = np.zeros((0, self.n_basis))
+        self._known: dict[bytes, int] = {}
+
+    @property
+    def n_basis(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of rows found so far."""
+        return len(self._cost)
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of all variables."""
+        dimension, choices = self.structure.dimension, len(self.structure.choices)
+        last = ["action"] if choices == 1 else [f"choice {k + 1}" for k in range(choices)]
+        return [*(f"x{i + 1}" for i in range(dimension)), *last]
+
+    @property
+    def width(self) -> int:
+        """The largest number of variables in a table of the search."""
+        return self.orders[0].width
+
+    def rows(self, keys: IntArray) -> tuple[FloatArray, FloatArray]:
+        return self._matrix[keys], self._cost[keys]
+
+    def are_pairs(self, keys: IntArray) -> BoolArray:
+        return np.asarray(self.slopes[keys] < 0)
+
+    def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        dimension = self.structure.dimension
+        points = self.pool[keys]
+        return points[:, :dimension], self.structure.actions(points[:, dimension:])
+
+    def constant(self) -> FloatArray:
+        return np.eye(1, self.n_basis, self._constant)[0]
+
+    def triangle(self, weights: FloatArray | None) -> FloatArray:
+        """Return the factor of the features at points drawn evenly from the grid."""
+        rng = np.random.default_rng(0)
+        n = _REFERENCE_POINTS * self.n_basis
+        draws = [self._drawn(rng, n)]
+        for part in self.parts:
+            own = grid(part.scope, self.sizes) if self._n_points(part) <= _FEW_POINTS else None
+            if own is not None and part.scope:
+                points = self._drawn(rng, len(own))
+                points[:, list(part.scope)] = own
+                draws.append(points)
+        features = np.vstack([self.features(points) for points in draws])
+        return conditioning.triangle([features / np.sqrt(len(features))], self.n_basis)
+
+    def seeds(self, weights: FloatArray | None) -> IntArray:
+        """Return rows at points drawn from the grid, and slopes at the same points."""
+        if self.n_pairs == 0:
+            rng = np.random.default_rng(1)
+            points = self._drawn(rng, _SEEDS * self.n_basis)
+            points[rng.random(points.shape) < 0.5] = 0
+            self._add(self._allowed(points), -1)
+            for i in self.structure.endless:
+                ends = points.copy()
+                ends[:, i] = self.sizes[i] - 2
+                self._add(self._allowed(ends), i)
+        return np.arange(self.n_pairs)
+
+    def features(self, points: IntArray) -> FloatArray:
+        """Return the features (n, K) at points (n, v)."""
+        found = np.zeros((len(points), self.n_basis))
+        for part in self.parts:
+            own = points[:, list(part.scope)].astype(np.float64)
+            found[:, list(part.columns)] = part.features(own)
+        return found
+
+    def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
+        worst = self._find(coef, unit, homogeneous=homogeneous)
+        cost = np.zeros(self.n_pairs) if homogeneous else self._cost
+        slack = cost - self._matrix @ coef
+        level = (1.0 - self.discount) * np.abs(self._features @ coef)
+        size = np.abs(cost) + level + unit
+        size = np.where(size > 0.0, size, 1.0)
+        order = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * self.n_basis]
+        near = np.flatnonzero(slack <= NEAR * (size + level / (1.0 - self.discount)))
+        return Separation(
+            close=order.astype(np.int64),
+            close_size=size[order],
+            near=near,
+            violation=max(0.0, worst),
+        )
+
+    def _find(self, coef: FloatArray, unit: float, *, homogeneous: bool) -> float:
+        """Take violated rows into the pool; return the largest violation of a pair's row."""
+        tables = self.tables(coef, homogeneous=homogeneous)
+        least = _TOLERANCE * unit
+        worst = -np.inf
+        for order in self.orders:
+            found = eliminated([*tables, *self.forbidden], order)
+            worst = max(worst, float(found.values.max()))
+            self._add(self._violated(found, least), -1)
+        for i in self.structure.endless:
+            found = eliminated(self.slope_tables(tables, i), self.slope_orders[i])
+            points = self._violated(found, 0.0)
+            points[:, i] = self.sizes[i] - 2
+            self._add(points, i)
+        return worst
+
+    def tables(self, coef: FloatArray, *, homogeneous: bool = False) -> list[Table]:
+        """Return tables whose sum is the violation of the row of each point."""
+        tables = [term.table(coef) for term in self._here_and_drifts]
+        if not homogeneous:
+            tables += [Table(table.scope, -table.values) for table in self._costs]
+        return tables
+
+    def slope_tables(self, tables: list[Table], coordinate: int) -> list[Table]:
+        """Return tables whose sum is the slope of the violation along an endless coordinate."""
+        own = [_slope(table, coordinate) for table in tables if coordinate in table.scope]
+        return [*own, *self.forbidden_beyond(coordinate)]
+
+    def forbidden_beyond(self, coordinate: int) -> list[Table]:
+        """Return the tables of `forbidden` at the end of an endless coordinate."""
+        return [_at_end(rule, coordinate) for rule in self.forbidden]
+
+    def error_tables(self, coef: FloatArray) -> list[Table]:
+        """Return bounds on the errors of `tables`, entry by entry.
+
+        The model's numbers and the values of the functions on the grid are what they are; errors
+        come from adding and multiplying them.
+        """
+        size = np.abs(coef)
+        errors = [
+            Table(table.scope, gamma(len(term.columns) + 8) * table.values)
+            for term, table in ((term, term.table(size)) for term in self._sizes_of_terms)
+        ]
+        n = len(self._costs)
+        reach = sum(float(np.abs(table.values).max()) for table in self._costs)
+        # The parts of a cost are differences of costs, and add up to it up to rounding.
+        return errors + [
+            Table(table.scope, np.full(table.values.shape, gamma(2 * n + 2) * reach))
+            for table in self._costs
+        ]
+
+    @cached_property
+    def _sizes_of_terms(self) -> list[Term]:
+        return self._terms(size=True)
+
+    @cached_property
+    def initial_moments(self) -> tuple[FloatArray, FloatArray] | None:
+        """The moments (K,) of the initial law, and bounds on their errors; None if not known."""
+        laws = [
+            self.structure.initial_law(i, self.sizes[i]) for i in range(self.structure.dimension)
+        ]
+        known = [law for law in laws if law is not None]
+        if len(known) < len(laws):
+            return None
+        moments, sizes = np.zeros(self.n_basis), np.zeros(self.n_basis)
+        longest = 0
+        for part in self.parts:
+            columns, points = list(part.columns), grid(part.scope, self.sizes)
+            features = part.features(points.astype(np.float64))
+            moments[columns] = self._expected(part, features, known)
+            sizes[columns] = self._expected(part, features, known, size=True)
+            longest = max(longest, len(points))
+        # Chances of a geometric law are powers, right to a few digits more than their exponent.
+        return moments, gamma(longest + 2 * max(self.sizes) + 64) * sizes
+
+    def _expected(
+        self,
+        part: Part,
+        features: FloatArray,
+        laws: list[tuple[FloatArray, float]],
+        *,
+        size: bool = False,
+    ) -> FloatArray:
+        """Return the expected values (c,) of a part's functions, or of the terms' sizes."""
+        table = tabulated(part.scope, self.sizes, features).values
+        expected = np.zeros(features.shape[1])
+        endless = [axis for axis, i in enumerate(part.scope) if self.structure.limits[i] < 0]
+        for beyond in (None, *endless):
+            values = np.abs(table) if size else table
+            # Axes are summed over from the last; the coordinate beyond its end has its slope.
+            for axis in reversed(range(len(part.scope))):
+                chances, excess = laws[part.scope[axis]]
+                if axis == beyond:
+                    ends = np.moveaxis(values, axis, 0)
+                    values = excess * (ends[-1] + ends[-2] if size else ends[-1] - ends[-2])
+                else:
+                    values = np.tensordot(values, chances, axes=(axis, 0))
+            expected = expected + values
+        return expected
+
+    @cached_property
+    def forbidden(self) -> list[Table]:
+        """Tables that are minus infinity where an action is not admissible."""
+        with np.errstate(divide="ignore"):
+            return [Table(rule.scope, np.log(rule.values)) for rule in self._rules]
+
+    @cached_property
+    def orders(self) -> list[Order]:
+        """How to eliminate all variables but the actions, and all but one coordinate.
+
+        The first gives the worst row of each action; the others rows of states that differ, which
+        cut deeper than the worst one alone.
+        """
+        scopes = self._scopes
+        choices = set(self.structure.choice_variables)
+        by_action = prod(self.structure.choices) <= _SEPARATE_ACTIONS
+        keeps = [choices if by_action else set(), *({i} for i in range(self.structure.dimension))]
+        return [least_fill(scopes, self.sizes, keep) for keep in keeps]
+
+    @cached_property
+    def _scopes(self) -> list[tuple[int, ...]]:
+        tables = [*self._costs, *self._rules]
+        return [*(term.scope for term in self._here_and_drifts), *(t.scope for t in tables)]
+
+    @cached_property
+    def slope_orders(self) -> dict[int, Order]:
+        choices = set(self.structure.choice_variables)
+        rules = {rule.scope for rule in self._rules}
+        found = {}
+        for i in self.structure.endless:
+            own = [tuple(v for v in s if v != i) for s in self._scopes if i in s or s in rules]
+            keep = choices & {v for scope in own for v in scope}
+            keep = keep if prod(self.sizes[v] for v in keep) <= _SEPARATE_ACTIONS else set()
+            found[i] = least_fill(own, self.sizes, keep)
+        return found
+
+    def _check_order(self) -> None:
+        for order in [*self.orders, *self.slope_orders.values()]:
+            check_entries(order.largest, order.entries, self.variables)
+
+    def _violated(self, found: Largest, least: float) -> IntArray:
+        cells = np.flatnonzero(found.values.ravel() > least)
+        return found.points(cells, len(self.sizes))
+
+    def _add(self, points: IntArray, slope: int) -> None:
+        """Take rows into the pool."""
+        fresh: list[int] = []
+        for k, point in enumerate(points):
+            label = point.tobytes() + bytes([slope + 1])
+            if label not in self._known:
+                self._known[label] = self.n_pairs + len(fresh)
+                fresh.append(k)
+        if not fresh:
+            return
+        points = points[fresh]
+        rows, cost, features = self._computed(points)
+        if slope >= 0:
+            beyond = points.copy()
+            beyond[:, slope] += 1
+            further = self._computed(beyond)
+            rows, cost = further[0] - rows, further[1] - cost
+            features = further[2] - features
+        self.pool = np.vstack([self.pool, points])
+        self.slopes = np.append(self.slopes, np.full(len(points), slope))
+        self._matrix = np.vstack([self._matrix, rows])
+        self._cost = np.append(self._cost, cost)
+        self._features = np.vstack([self._features, features])
+
+    def _computed(self, points: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rows (n, K), costs (n,) and features (n, K) at points (n, v)."""
+        rows = np.zeros((len(points), self.n_basis))
+        for term in self._here_and_drifts:
+            term.add_to(rows, points)
+        cost = np.sum([table.at(points) for table in self._costs], axis=0, initial=0.0)
+        return rows, np.asarray(cost) + np.zeros(len(points)), self.features(points)
+
+    def _allowed(self, points: IntArray) -> IntArray:
+        for rule in self._rules:
+            points = points[rule.at(points) > 0.0]
+        return points
+
+    def _drawn(self, rng: np.random.Generator, n: int) -> IntArray:
+        return np.stack([rng.integers(0, size, n) for size in self.sizes], axis=1)
+
+    def _n_points(self, part: Part) -> int:
+        return prod(self.sizes[v] for v in part.scope)
+
+    def _terms(self, *, size: bool) -> list[Term]:
+        """Return the terms of a row: (1 - discount) f - discount (E[f(next)] - f).
+
+        With `size`, what rounding is relative to.
+        """
+        terms = []
+        for part in self.parts:
+            columns = np.array(part.columns)
+            here = part.features(grid(part.scope, self.sizes).astype(np.float64))
+            own = tabulated(part.scope, self.sizes, np.abs(here) if size else here)
+            terms.append(Term(columns, 1.0 - self.discount, None, own))
+            drifts = self.structure.drifts(part.scope, part.features, self.sizes, size=size)
+            terms += [self._drift_term(columns, drift, size=size) for drift in drifts]
+        return terms
+
+    def _drift_term(self, columns: IntArray, drift: Drift, *, size: bool) -> Term:
+        factor = self.discount if size else -self.discount
+        return Term(columns, factor, drift.chance, drift.features)
+
+    def _grid_sizes(self) -> tuple[int, ...]:
+        """Return the number of values of each variable: up to one beyond M along endless ones."""
+        structure = self.structure
+        last = np.array(structure.limits)
+        for i in structure.endless:
+            last[i] = structure.tails[i] + 1
+        for part in self.parts:
+            for i, tail in zip(part.scope, part.tails, strict=True):
+                if structure.limits[i] >= 0:
+                    continue
+                if tail is None:
+                    raise BasisError(
+                        f"basis function {part.columns[0]} ({self.names[part.columns[0]]}) is not "
+                        f"affine for large x{i + 1}, which has no upper bound: use functions such "
+                        "as PiecewiseLinear(kinks) and ClippedProducts(groups, levels), or give "
+                        "the model an upper bound"
+                    )
+                last[i] = max(last[i], tail + structure.falls[i] + 1)
+        return (*(int(value) + 1 for value in last), *structure.choices)
+
+    def _constant_column(self) -> int:
+        for part in self.parts:
+            if not part.scope:
+                return part.columns[0]
+        raise BasisError(
+            "the basis has no constant function, and without it the program may have no solution: "
+            "stack it on Affine() or PiecewiseLinear(...)"
+        )
+
+
+def _slope(table: Table, coordinate: int) -> Table:
+    """Return the difference of the last two values along a coordinate."""
+    axis = table.scope.index(coordinate)
+    last = np.moveaxis(table.values, axis, 0)
+    return Table(tuple(v for v in table.scope if v != coordinate), last[-1] - last[-2])
+
+
+def _at_end(table: Table, coordinate: int) -> Table:
+    """Return a table at the last value of a coordinate."""
+    if coordinate not in table.scope:
+        return table
+    axis = table.scope.index(coordinate)
+    rest = tuple(v for v in table.scope if v != coordinate)
+    return Table(rest, np.moveaxis(table.values, axis, 0)[-1])

@@ -1,0 +1,126 @@
+"""The rows of chosen states of a model that is given by functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from bellweight.basis import Basis
+from bellweight.basis.compiled import CompiledBasis
+from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.status import ModelError, SolverError, Status
+from bellweight.models.function_model import FunctionModel
+from bellweight.program import conditioning
+from bellweight.program.listed_rows import ListedRows, is_kept
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """The rows of chosen states of an event or step model, wherever the states come from.
+
+    `states` (n, d) are distinct vectors; `sample_states` draws them.
+    """
+
+    states: Any
+
+    def on(self, model: FunctionModel, basis: Basis) -> EventRows:
+        """Bind to a model and a basis."""
+        return EventRows(model, basis, model.check_states(self.states))
+
+
+class EventRows(ListedRows):
+    """Rows of sampled states of an event or step model.
+
+    The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed
+    from the model in every pass and need memory only for the states, the costs and one block.
+    """
+
+    def __init__(self, model: FunctionModel, basis: Basis, states: IntArray) -> None:
+        distinct = np.unique(states, axis=0)
+        if len(distinct) < len(states):
+            raise ModelError(
+                f"states has {len(states) - len(distinct)} repetitions among {len(states)}, "
+                "expected distinct states: use np.unique(states, axis=0)"
+            )
+        super().__init__(basis, states.astype(np.float64), model.discount)
+        self.model = model
+        self.states = states
+        mask = model.admissible_mask(states)
+        self._mask = mask
+        self._pair_state, self._pair_action = np.nonzero(mask)
+        self.pair_start = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+        self._compiled = CompiledBasis.of(self.basis, model.dimension)
+        self._loops = model.loops_with(written=self._compiled.written)
+        self.pair_cost = np.zeros(len(self._pair_state))
+        self._matrix: FloatArray | None = None
+        if is_kept(len(self._pair_state) * self._n_basis):
+            self._matrix = np.zeros((len(self._pair_state), self._n_basis))
+        for block in self.state_blocks():
+            pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
+            rows, cost = self._computed(pairs, want_rows=self._matrix is not None)
+            self.pair_cost[pairs] = cost
+            if self._matrix is not None:
+                self._matrix[pairs] = rows
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory held by the states, the costs and, where kept, features and rows."""
+        kept = [self._points, self.states, self.pair_cost, self._pair_state, self._pair_action]
+        kept += [array for array in (self._cache, self._matrix) if array is not None]
+        return int(sum(array.nbytes for array in kept))
+
+    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
+        values = np.asarray(self.features(states) @ coef)
+        if self._matrix is not None:
+            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+            return self.pair_cost[pairs] - self._matrix[pairs] @ coef, values
+        block = self.states[states]
+        slack = self._loops.slacks(block, self._compiled.value(coef, self.model.jumps))
+        return slack[self._mask[states]], values
+
+    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
+        # Where a state leads is not stored; one step from a state its terms are of the same size.
+        sizes = abs(self.features(states)) @ np.abs(coef)
+        counts = np.diff(self.pair_start[states.start : states.stop + 1])
+        return np.repeat((1.0 + self.discount) * np.asarray(sizes), counts)
+
+    def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
+        if self._matrix is not None:
+            return self._matrix[keys], self.pair_cost[keys]
+        return self._computed(keys, want_rows=True)
+
+    def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        return self.states[self._pair_state[keys]], self._pair_action[keys]
+
+    def span(self) -> FloatArray:
+        factor = self.triangle(None)
+        alike = np.ones(self._n_basis, dtype=np.bool_)
+        alike[conditioning.independent_columns(factor)] = False
+        if not alike.any():
+            return factor
+        # Functions that are alike in a few states need not be alike where these states lead to.
+        wider = conditioning.triangle(chain([factor], self._row_blocks()), self._n_basis)
+        free = np.isinf(self.lower) | np.isinf(self.upper)
+        told = [k for k in conditioning.independent_columns(wider) if alike[k] and free[k]]
+        if told:
+            raise SolverError(
+                Status.UNBOUNDED,
+                f"{len(self.states)} sampled states do not tell the {self._n_basis} basis "
+                f"functions apart, the first that looks like earlier ones is {told[0]} "
+                f"({self.names[told[0]]})",
+            )
+        return wider
+
+    def _row_blocks(self) -> Iterator[FloatArray]:
+        for block in self.state_blocks():
+            pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
+            yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
+
+    def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
+        functions = self._compiled.functions if want_rows else None
+        rows, cost = self._loops.bellman_rows(*self.support_of(keys), functions)
+        return self._compiled.of_basis(rows) if want_rows else rows, cost
