@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from bellweight.basis.atoms import Term
-from bellweight.basis.core import Basis, dense, variable_names
+from bellweight.basis.core import Basis, Indicator, dense, variable_names
 from bellweight.basis.parts import Part, constant_part, moved
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
@@ -60,7 +60,7 @@ class _PerCoordinate(Basis):
     def _terms(self, dimension: int) -> list[list[Term]]:
         """Return the functions of each coordinate."""
         return [
-            [tuple(atom.at(i) for atom in term) for term in basis.terms(1)]
+            [tuple(atom.at(i) for atom in term) for term in _line_terms(basis)]
             for i, basis in enumerate(self._each(dimension))
         ]
 
@@ -267,6 +267,11 @@ def _check_size(counts: list[int]) -> None:
             f"a Product of {shown} = {prod(counts)} functions is beyond {_MOST_PRODUCTS}: use "
             "fewer functions per coordinate, or Separable"
         )
+
+
+def _line_terms(basis: Basis) -> list[Term]:
+    """Return the functions of a basis of one coordinate."""
+    return basis.spots() if isinstance(basis, Indicator) else basis.terms(1)
 
 
 def _not_constant(names: Sequence[str]) -> list[int]:

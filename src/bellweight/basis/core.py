@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.basis.atoms import Term, coordinate
+from bellweight.basis.atoms import Term, coordinate, spot
 from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
@@ -183,6 +183,20 @@ class Indicator(Basis):
             raise unfitted(self)
         kind = "group" if len(np.unique(self.groups)) < len(self.groups) else "state"
         return tuple(f"{kind} {k}" for k in range(int(self.groups.max()) + 1))
+
+    def spots(self) -> list[Term]:
+        """Return the functions as indicators of single values, 0 at values that are not known.
+
+        Only as functions of one coordinate among others: on their own they would not add up to one
+        in states that are not known.
+        """
+        if self.known_states is None:
+            raise unfitted(self)
+        if len(np.unique(self.groups)) < len(self.groups):
+            raise BasisError("an Indicator of groups cannot run inside compiled loops")
+        by_function = self.known_states[np.argsort(self.groups)]
+        every = tuple(range(by_function.shape[1]))
+        return [(spot(every, state),) for state in by_function]
 
     def _rows_of(self, states: FloatArray) -> IntArray:
         """Return where each given state stands among the known ones."""

@@ -10,9 +10,9 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.certificates.certificate import Certificate
-    from bellweight.models import Model
     from bellweight.display.presentable import Presentable
     from bellweight.evaluation.evaluate import Comparison
+    from bellweight.models import Model
     from bellweight.policies import Policy
     from bellweight.results.result import Result
 

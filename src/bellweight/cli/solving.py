@@ -17,8 +17,8 @@ from bellweight.common.status import BellweightWarning, Status
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
-    from bellweight.models import Model
     from bellweight.cli.sampling import Sample
+    from bellweight.models import Model
     from bellweight.solve import Result
     from bellweight.weights.loop import HistoryEntry, Method, Stop
 

@@ -42,7 +42,9 @@ _STREAMS = (
     "from bellweight.common.streams import bounded, compiled, draw, episode_key, inlined, unmanaged"
 )
 # Called from plain Python, compiled functions return 64 bits as an int: turned back at once.
-_SLOW_STREAMS = """def absorb(h, number): return np.uint64(streams.absorb(h, number))
+_SLOW_STREAMS = """from bellweight.common import streams
+def plain(function): return function
+bounded = compiled = inlined = unmanaged = plain
 def episode_key(base, episode): return np.uint64(streams.episode_key(base, episode))
 draw = streams.draw"""
 

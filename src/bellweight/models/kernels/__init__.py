@@ -3,8 +3,8 @@
 Numba keeps compiled code only for functions in files, so every model has one file of its own: the
 user's functions, what the model provides (`user_functions.py` has stand-ins for it), and the text
 of the parts below, without their imports of each other. `events` says what happens in a step of an
-event model and `steps` what happens in a step model; a model has one of the two, and the other parts
-serve both. A part may use what stands in the parts before it.
+event model and `steps` what happens in a step model; a model has one of the two, and the other
+parts serve both. A part may use what stands in the parts before it.
 
 `features`, `tables`, `noise_draws` and `layouts` need nothing of the user's and are modules like
 any other, compiled once for all models.

@@ -32,6 +32,7 @@ from bellweight.models.kernels.values import (
     SLACK,
     fill_features,
     is_clear,
+    quadratic_change,
     quadratic_value_at,
     value_change,
 )
@@ -250,9 +251,7 @@ def fill_plain_changes(state, data, quadratic, work):
                 gain += work.slope[i] * by
             work.change[event] = gain if happens else 0.0
         elif move_to(state, 0, event, data, work.successor) == FINE:
-            work.change[event] = value_change(
-                state, work.successor, None, None, quadratic, here, work
-            )
+            work.change[event] = quadratic_change(state, work.successor, quadratic, work)
         else:
             return np.nan
     return here

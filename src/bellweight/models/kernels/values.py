@@ -61,19 +61,24 @@ def value_at(state, functions, coef, quadratic, work):
     return largest_value(coef, work.phi)
 
 
+@inlined
+def quadratic_change(state, successor, quadratic, work):
+    """Return the change of a quadratic function: few coordinates change in a typical step."""
+    change = 0.0
+    for i in range(DIMENSION):
+        step = successor[i] - state[i]
+        if step != 0:
+            s = work.slope[i]
+            for j in range(DIMENSION):
+                s += quadratic.square[i, j] * (successor[j] - state[j])
+            change += s * step
+    return change
+
+
 @unmanaged
 def value_change(state, successor, functions, coef, quadratic, here, work):
     """Return the value of the successor minus the value of the state, which is `here`."""
     if quadratic is not None:
-        # Few coordinates change in a typical step.
-        change = 0.0
-        for i in range(DIMENSION):
-            step = successor[i] - state[i]
-            if step != 0:
-                s = work.slope[i]
-                for j in range(DIMENSION):
-                    s += quadratic.square[i, j] * (successor[j] - state[j])
-                change += s * step
-        return change
+        return quadratic_change(state, successor, quadratic, work)
     fill_features(successor, functions, work.atoms, work.phi)
     return largest_value(coef, work.phi) - here
