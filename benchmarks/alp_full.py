@@ -17,7 +17,7 @@ import numpy as np
 from measure import Line, seconds, take_turns
 
 import bellweight as bw
-from bellweight.program import AlpProgram, AlpSolution, solve_alp
+from bellweight.program import AlpProgram, Solution, solve_alp
 
 OPTIMUM = 352.28  # known independently, to two decimals
 AGREEMENT = 1e-6
@@ -50,7 +50,7 @@ def run() -> list[Line]:
     model = bw.problems.single_queue()
     weights = model.initial
 
-    def ours() -> AlpSolution:
+    def ours() -> Solution:
         rows = bw.program.AllRows().on(model, bw.Polynomial(3))
         return solve_alp(rows, rows.moments(weights), weights)
 

@@ -24,7 +24,7 @@ from measure import Line, seconds
 import bellweight as bw
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
-from bellweight.program import AlpProgram, AlpSolution, TabularRows
+from bellweight.program import AlpProgram, Solution, TabularRows
 
 INITIALS = ("geometric", "empty", "reverse")
 DECAYS = (0.85, 0.89, 0.91, 0.95, 0.99, 0.999)
@@ -126,10 +126,10 @@ def mixed(initial: str, model: bw.TabularModel) -> list[Mixture]:
 
 def cold_then_warm(
     rows: TabularRows, before: np.ndarray, after: np.ndarray
-) -> tuple[float, AlpSolution, float, AlpSolution]:
+) -> tuple[float, Solution, float, Solution]:
     """Solve from nothing for some weights, then again for others; seconds and answers."""
 
-    def cold_solve() -> tuple[AlpProgram, AlpSolution]:
+    def cold_solve() -> tuple[AlpProgram, Solution]:
         program = AlpProgram(rows, before)
         return program, program.solve(rows.moments(before), before)
 

@@ -36,8 +36,8 @@ print(f"{queue.name}: {queue.n_states} states, optimal cost {optimum:.2f}")
 for (name, basis), colour, marker in zip(families.items(), COLOURS, MARKERS, strict=True):
     results = [bw.solve(queue, basis(n), bw.DIA()) for n in sizes]
     count = [len(result.names) for result in results]
-    proven = [100.0 * (result.cost - result.lower_bound) / optimum for result in results]
-    true = [100.0 * (result.cost / optimum - 1.0) for result in results]
+    proven = [100.0 * (result.cost.mean - result.lower_bound) / optimum for result in results]
+    true = [100.0 * (result.cost.mean / optimum - 1.0) for result in results]
     for axes, loss in zip(panels, (proven, true), strict=True):
         axes.plot(count, np.maximum(loss, FLOOR), marker, ls="-", c=colour, ms=5, label=name)
     for n, bound, loss in zip(count, proven, true, strict=True):

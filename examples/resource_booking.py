@@ -78,7 +78,8 @@ def unit(
         diary.cost(requests[i].revenue * refused[i])
     diary.cost(sum(DELAY * (n - 1) * book[i, n] for i, n in slots))
     # A request costs at most its revenue, whatever is done with it.
-    return diary.build(cost_bound=(sum(requests[i].revenue * law[i].mean for i in requests), 0.0))
+    most = sum(requests[i].revenue * law[i].mean for i in requests)
+    return diary.build(first_cost=most, cost_growth=0.0)
 
 
 def value_function(model: bw.LinearModel) -> bw.Affine:

@@ -28,12 +28,12 @@ costs = []
 for decay in decays:
     weights = decay ** np.arange(queue.n_states)
     result = bw.solve(queue, basis, bw.Fixed(weights / weights.sum()))
-    costs.append(result.cost)
+    costs.append(result.cost.mean)
 
 figure = Figure(figsize=(7.0, 4.2), layout="constrained")
 axes = figure.subplots()
 axes.plot(1.0 - decays, costs, "o-", color=BLUE, markersize=4, label="weights by hand")
-axes.axhline(dia.cost, color=VERMILION, label=f"DIA, {len(dia.history)} iterations")
+axes.axhline(dia.cost.mean, color=VERMILION, label=f"DIA, {len(dia.history)} iterations")
 axes.axhline(optimum, color=GREY, linestyle=":", label="optimum")
 axes.set_xscale("log")
 axes.invert_xaxis()

@@ -39,7 +39,7 @@ def desk() -> bw.LinearModel:
     built.require(done + handed <= jobs)
     built.follow(jobs, jobs - done - handed + new)
     built.cost(2 * jobs + 3 * done + 3 * handed)
-    return built.build(cost_bound=(40.0, 0.0))
+    return built.build(first_cost=40.0, cost_growth=0.0)
 
 
 def nonnegative(model: bw.LinearModel) -> bw.Affine:

@@ -149,7 +149,7 @@ def solved(problem: Problem) -> dict[str, Any]:
         "policy": actions,
         "lower_bound": result.lower_bound,
         "objective": result.objective,
-        "cost": result.cost,
+        "cost": None if result.cost is None else result.cost.mean,
     }
 
 

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -15,6 +16,7 @@ from types import ModuleType
 import pytest
 
 import bellweight as bw
+from bellweight import basis
 from bellweight.models import kernels
 
 SOURCE = Path(bw.__file__).parent
@@ -108,6 +110,10 @@ def test_a_public_room_names_what_is_public_in_it(name: str) -> None:
         assert all(hasattr(room, each) for each in room.__all__)
 
 
+def test_bases_are_all_of_their_room() -> None:
+    assert {*bw.bases.__all__, "extended"} == set(basis.__all__)
+
+
 def test_what_is_at_the_top_is_in_its_room_too() -> None:
     rooms = [thing for name in bw.__all__ if inspect.ismodule(thing := getattr(bw, name))]
     for name in bw.__all__:
@@ -154,6 +160,22 @@ def test_files_of_a_folder_do_not_import_each_other_in_circles(folder: Path) -> 
             graph[path.stem] = {name.removeprefix(prefix).split(".")[0] for name in names}
     graph = {name: used & set(graph) - {name} for name, used in graph.items()}
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
+
+
+def test_contributing_lists_the_rooms_in_order_and_names_files_that_exist() -> None:
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text[text.index("| room |") : text.index("## The walk")]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    listed = [name for cell in first_cells for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
+    # `errors.py` and `bases.py` only give names of other rooms a short way.
+    assert listed == [room for room in ROOMS if room not in ("errors", "bases")]
+    known = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")}
+    folder = ""
+    guide = text[text.index("## The walk") : text.index("## Habits")]
+    for name in re.findall(r"`([\w/]+\.py)`", guide):
+        folder, _, file = name.rpartition("/") if "/" in name else (folder, "", name)
+        found = {f"{folder}/{file}".lstrip("/"), name}
+        assert found & known, f"CONTRIBUTING.md names {name}"
 
 
 def importers_of(library: str) -> set[str]:

@@ -123,7 +123,7 @@ def _spoilt(result: Any, field: str) -> Any:
     """Return the result with one thing wrong."""
     support = result.support
     if field == "lower_bound":
-        return replace(result, lower_bound=result.cost + abs(result.cost) + 1.0)
+        return replace(result, lower_bound=result.cost.mean + abs(result.cost.mean) + 1.0)
     if field in ("objective", "cost"):
         return replace(result, **{field: getattr(result, field) * 1.001 + 0.01})
     if field == "dual":

@@ -48,7 +48,7 @@ from bellweight.models import (
 )
 from bellweight.plans import Auto, Enriched, Resampled
 from bellweight.policies import Greedy, Rule, TablePolicy, Uniform
-from bellweight.program import SampledRows
+from bellweight.program import LocalRows, SampledRows
 from bellweight.report import report
 from bellweight.results import Result
 from bellweight.simulation import Simulation, sample_states
@@ -76,6 +76,7 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "LocalRows",
     "PiecewiseLinear",
     "Polynomial",
     "Product",

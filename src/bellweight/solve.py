@@ -32,7 +32,6 @@ from bellweight.models import Model
 from bellweight.models.compile import announcing
 from bellweight.program import (
     AllRows,
-    AlpSolution,
     LocalRows,
     PricedRows,
     Repaired,
@@ -163,7 +162,7 @@ def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
             setup,
             result.policy,
             outcome.target,
-            cost=result.cost,
+            cost=None if result.cost is None else result.cost.mean,
             lower_bound=result.lower_bound,
         )
     except KeyboardInterrupt:
@@ -175,9 +174,7 @@ def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
     except BellweightError as problem:
         unknown = f"the policy was not judged, because that failed: {problem}"
         return replace(result, warnings=(*result.warnings, unknown))
-    return replace(
-        result, cost=found.cost.mean, judgement=found, warnings=(*result.warnings, *notes)
-    )
+    return replace(result, cost=found.cost, judgement=found, warnings=(*result.warnings, *notes))
 
 
 def _warned(result: Result) -> Result:
@@ -326,7 +323,8 @@ def result_of(
         policy=iterate.greedy,
         objective=iterate.solution.objective,
         lower_bound=None if bound is None else bound.value,
-        cost=setup.cost(iterate.greedy).mean if setup.is_exact else None,
+        lower_bound_kind="unproven" if bound is None else "exact",
+        cost=setup.cost(iterate.greedy) if setup.is_exact else None,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
@@ -360,8 +358,7 @@ def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> CyclePhase:
         weights=None if phase.weights is None else _frozen(phase.weights),
         support=phase.dual,
         policy=phase.greedy,
-        cost=cost.mean,
-        half_width=None if setup.is_exact else cost.half_width,
+        cost=cost,
         is_constant=setup.is_constant(phase.solution.coef),
     )
 
@@ -415,7 +412,7 @@ def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
     rows = setup.listed_rows
     scale = max(abs(bound.value), 0.0 if rows is None else cost_unit(rows.pair_cost))
-    return isinstance(iterate.solution, AlpSolution) and bound.loss > _MUCH * scale
+    return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -216,7 +216,7 @@ def auto(arena: Arena, sample: int, plan: Auto, *, baselines: bool) -> list[Entr
     race: RaceResult = arena.solve(sample, arena.states(sample), plan)
     seconds = time.perf_counter() - began
     name = AUTO_BASELINES if baselines else AUTO
-    more = {"chosen": race.winner, "seconds": seconds, "reported": race.cost}
+    more = {"chosen": race.winner, "seconds": seconds, "reported": race.cost.mean}
     return [arena.judged("auto", sample, name, race.policy, **more)]
 
 

@@ -40,10 +40,12 @@ def bases() -> list[Entry]:
         began = time.perf_counter()
         grown = solve(model, Polynomial(1), Enriched())
         optimum = optimal_cost(model)
-        needed = next((r.total for r in grown.rounds if r.cost <= optimum * (1.0 + 1e-6)), None)
+        needed = next(
+            (r.total for r in grown.rounds if r.cost.mean <= optimum * (1.0 + 1e-6)), None
+        )
         numbers = {
-            "start": grown.rounds[0].cost,
-            "cost": grown.cost,
+            "start": grown.rounds[0].cost.mean,
+            "cost": grown.cost.mean,
             "optimum": optimum,
             "added": len(grown.added),
             "needed": needed,
@@ -69,7 +71,7 @@ def relatives() -> list[Entry]:
     for name, plan in plans.items():
         with without_warnings():
             answer = solve(model, basis, plan, judge=False)
-        numbers = {"cost": answer.cost, "lower_bound": answer.lower_bound, "optimum": optimum}
+        numbers = {"cost": answer.cost.mean, "lower_bound": answer.lower_bound, "optimum": optimum}
         found.append(Entry("small relatives", None, name, numbers))
     return found
 
@@ -96,7 +98,7 @@ def steps() -> list[Entry]:
             "iterations": len(result.history),
             "status": Status(result.status).name,
             "residual": result.reported.one_norm,
-            "cost": result.cost,
+            "cost": result.cost and result.cost.mean,
         }
         found.append(Entry("steps", None, name, numbers))
     return found

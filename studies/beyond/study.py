@@ -101,7 +101,6 @@ class Beyond(Reproduction):
         return [entry for entry in self.entries if entry.part == name]
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         return {"entries": plain(self.entries)}
 
     def tables(self) -> tuple[Table, ...]:
@@ -109,7 +108,6 @@ class Beyond(Reproduction):
         return view.tables(self)
 
     def rows(self) -> Table:
-        """Return all numbers as one long table."""
         return view.all_rows(self.entries)
 
     def compared(self) -> tuple[Compared, ...]:
@@ -117,7 +115,6 @@ class Beyond(Reproduction):
         return view.compared(self)
 
     def times(self) -> tuple[Time, ...]:
-        """Return what was measured with a clock."""
         return view.times(self.entries)
 
 

@@ -15,7 +15,7 @@ import bellweight as bw
 from bellweight.analysis import contraction, dual_pieces
 from bellweight.analysis.dual_pieces import half_diameter
 from bellweight.backends.tabular import TabularSetup
-from bellweight.program import AllRows, AlpProgram, TabularRows, minimum_norm_dual
+from bellweight.program import AllRows, AlpProgram, TabularRows
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 KINDS = ["ties", "normal", "mixed scale", "positive", "sparse"]
@@ -54,10 +54,9 @@ class Duals:
         self.program = AlpProgram(self.rows)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        solution = self.program.solve(self.rows.moments(weights), weights)
-        found = minimum_norm_dual(solution, self.rows, weights)
+        found = self.program.solve(self.rows.moments(weights), weights)
         dual = np.zeros(self.rows.n_pairs)
-        dual[found.keys] = found.values
+        dual[found.keys] = found.dual
         return dual
 
     def ratio(self, first: FloatArray, second: FloatArray) -> float:

@@ -46,7 +46,7 @@ def test_on_the_queue_they_do() -> None:
     assert not probe.complete
     assert [change.name for change in probe.changes][:2] == ["x^3", "x^2"]
     results = [bw.solve(queue, bw.Polynomial(3), method) for method in candidates.values()]
-    assert probe.costs == pytest.approx([result.cost for result in results])
+    assert probe.costs == pytest.approx([result.cost.mean for result in results])
     assert probe.lowest is not None
     assert probe.highest is not None
     assert probe.lowest <= min(probe.costs) < max(probe.costs) <= probe.highest

@@ -54,7 +54,7 @@ def test_lent_mass_is_the_weighted_sum_over_nearby_states(
     model: bw.TabularModel, seed: int, radius: float
 ) -> None:
     dual = random_dual(model, seed)
-    found = softmax(support_of(model, dual), radius).reaching(model).over_pairs(model)
+    found = softmax(support_of(model, dual), radius).extended_dual(model).over_pairs(model)
     np.testing.assert_allclose(found, lent(model, dual, radius), rtol=1e-12, atol=1e-14)
 
 

@@ -48,7 +48,7 @@ def test_bounds_are_never_below_the_true_loss(
     optimal = bw.exact.optimal(model).values
     scale = float(np.abs(model.cost).max()) / (1.0 - model.discount) + 1.0
     assert result.cost is not None
-    loss = result.cost - model.initial @ optimal
+    loss = result.cost.mean - model.initial @ optimal
     assert certificate.kind == "exact"
     assert certificate.bound is not None
     assert certificate.bound >= loss - 1e-9 * scale
@@ -283,8 +283,8 @@ def test_the_clinic_is_certified_over_all_reachable_states() -> None:
     assert not bw.verify(model, replace(certificate, bound=100.0)).passed
 
 
-def test_a_linear_model_without_cost_bound_is_unproven() -> None:
-    model = replace(bw.problems.scheduling("tiny"), cost_bound=None)
+def test_a_linear_model_without_a_bound_on_its_costs_is_unproven() -> None:
+    model = replace(bw.problems.scheduling("tiny"), first_cost=None, cost_growth=None)
     result = bw.solve(model, nonnegative(model), bw.Fixed(), judge=False)
     certificate = bw.certify(model, result, episodes=20)
     assert certificate.kind == "unproven"
@@ -301,7 +301,7 @@ def test_estimated_certificates_cover_the_exact_one() -> None:
     desk.require(done <= jobs)
     desk.follow(jobs, jobs - done + new)
     desk.cost(2 * jobs + 3 * done)
-    model = desk.build(cost_bound=(28.0, 0.0))
+    model = desk.build(first_cost=28.0, cost_growth=0.0)
     table = model.to_tabular()
     result = bw.solve(model, bw.Affine(), bw.Fixed())
     actions = np.array([result.policy.action(state)[0] for state in table.states])

@@ -205,9 +205,12 @@ def test_a_run_resumes_to_the_same_answer(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["solve", "single_queue", "--states", "9"], "--states goes with an event model"),
-        (["solve", "single_queue", "--states-from", "random"], "--states-from goes with"),
-        (["solve", "single_queue", "--episodes", "9"], "--episodes goes with an event model"),
+        (["solve", "single_queue", "--states", "9"], "--states does not go with a tabular model"),
+        (["solve", "single_queue", "--states-from", "random"], "--states-from does not go with"),
+        (
+            ["solve", "single_queue", "--episodes", "9"],
+            "--episodes does not go with a tabular model",
+        ),
         (["solve", *NETWORK, "--method", "fixed", "--weights", "uniform"], "expected initial"),
         (["solve", *NETWORK, "--start", "geometric:0.5"], "expected initial for an event"),
         (["solve", *NETWORK, "--states-from", "nowhere"], "'initial', 'random'"),

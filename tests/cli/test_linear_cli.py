@@ -12,6 +12,7 @@ import pytest
 from cli_runs import failure, solved
 
 import bellweight as bw
+from bellweight.backends import Point
 from bellweight.cli import exits, parse
 from bellweight.cli.main import run
 from bellweight.report.document import result_document
@@ -213,8 +214,11 @@ def test_a_run_resumes_to_the_same_answer(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--states", "9"], "--states goes with an event model: the rows of this one, a linear"),
-        (["--states-from", "random"], "--states-from goes with an event model"),
+        (
+            ["--states", "9"],
+            "--states does not go with a linear model: its rows are found by pricing",
+        ),
+        (["--states-from", "random"], "--states-from does not go with a linear model"),
         (["--basis", "poly:2"], "--basis is 'poly:2', expected affine for a linear model"),
         (["--basis", "indicator"], "expected affine for a linear model"),
         (["--method", "fixed", "--weights", "uniform"], "expected initial for a linear model"),
@@ -251,7 +255,7 @@ def test_bad_input_is_one_line(
 def test_tabular_models_still_refuse_episodes(capsys: pytest.CaptureFixture[str]) -> None:
     code, line = failure(["solve", "single_queue", "--episodes", "9"], capsys)
     assert code == exits.WRONG_USAGE
-    assert "--episodes goes with an event model or a linear one" in line
+    assert "--episodes does not go with a tabular model: its states are all known" in line
 
 
 def test_the_parameters_of_the_clinic_can_be_typed(clinic: bw.LinearModel) -> None:
@@ -274,7 +278,7 @@ def test_factories_may_return_linear_models(
     capsys.readouterr()
     code, line = failure(["solve", f"{factories}:nothing"], capsys)
     assert code == exits.BAD_INPUT
-    assert "returned NoneType, expected a TabularModel, EventModel or LinearModel" in line
+    assert "returned no model: model is NoneType, expected a TabularModel, EventModel" in line
 
 
 def test_a_warning_of_the_result_is_said_once_in_the_summary(
@@ -293,9 +297,9 @@ def test_other_warnings_are_one_short_line(
     assert run(words) == exits.DONE
     assert capsys.readouterr().err == "warning: first line second line\n"
 
-    def told(*_: Any) -> bw.weights.Point:
+    def told(*_: Any) -> Point:
         warnings.warn("the start is odd", bw.errors.BellweightWarning, stacklevel=1)
-        return bw.weights.Point(np.array([1.0, 10.0]))
+        return Point(np.array([1.0, 10.0]))
 
     monkeypatch.setattr(bw.Fixed, "first", told)
     assert run([*words[:1], f"{factories}:shop", *words[2:]]) == exits.DONE

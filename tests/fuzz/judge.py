@@ -202,7 +202,7 @@ class _Judge:
         values = policy_values(exactly, pairs)
         self.cost = exactly.initial @ values
         scale = float(exactly.initial @ values.sizes()) + 1e-300
-        off = abs(float(Fraction(self.result.cost) - self.cost))
+        off = abs(float(Fraction(self.result.cost.mean) - self.cost))
         self.found.check(
             off <= SUMS * scale + self.zero, "cost", f"off by {off:.3g} of {scale:.3g}"
         )

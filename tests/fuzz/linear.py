@@ -181,7 +181,8 @@ def linear_case(number: int, rng: Rng) -> LinearCase:
     model = bw.LinearModel(
         state_cost=state_cost,
         action_cost=action_cost,
-        cost_bound=(most_cost, 0.0) if closed else None,
+        first_cost=most_cost if closed else None,
+        cost_growth=0.0 if closed else None,
         constant_cost=float(pick(rng, (0.0, 1.0, -2.0))) * scale,
         next_state=next_state,
         next_action=next_action,

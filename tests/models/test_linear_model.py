@@ -146,6 +146,8 @@ def test_builder_mistakes_are_explained(kind: str, text: str) -> None:
         ({"row_upper": 5.0}, "where stock = 6"),
         ({"row_lower": 4.0, "action_upper": 3}, "where zero in every variable"),
         ({"row_lower": 9.0}, "row_lower above row_upper"),
+        ({"first_cost": 3.0}, "cost_growth is not given: give both first_cost and cost_growth"),
+        ({"first_cost": -1.0, "cost_growth": 0.0}, "first_cost is -1.0, expected a number of at"),
         ({"initial": bw.models.Independent([bw.Law.certain(7)])}, "outside its box"),
         ({"initial": "stock"}, "expected Independent laws or Sampled"),
         ({"noise": 3}, "expected Independent laws or Sampled"),

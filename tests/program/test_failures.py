@@ -9,7 +9,7 @@ import pytest
 import reference
 
 import bellweight as bw
-from bellweight.program import AllRows, AlpProgram, alp
+from bellweight.program import AllRows, AlpProgram, simplex
 from bellweight.program.master import LpAnswer, MasterLp
 
 
@@ -105,7 +105,7 @@ def test_a_wrong_optimum_that_persists_is_called_inaccurate(
 ) -> None:
     model, basis = bounded
     WrongVertex(times=1_000).install(monkeypatch)
-    monkeypatch.setattr(alp, "MOST_REFINED", 0)  # closes the road with twice the digits
+    monkeypatch.setattr(simplex, "_MOST_FUNCTIONS", 0)  # nothing takes twice the digits
     result = bw.solve(model, basis, bw.Fixed())
     assert result.status is bw.Status.INACCURATE
     assert not result.audit.passed

@@ -187,7 +187,7 @@ def test_the_policy_of_a_plane_is_drawn_in_distinct_colours(
 
 def test_tooltips_tell_the_numbers(pages: Callable[[str], Path], visit: Open) -> None:
     page = visit(pages("result")).page
-    cost = tabular_result().cost
+    cost = tabular_result().cost.mean
     chart = page.locator("[data-key=gap] .chart")
     chart.scroll_into_view_if_needed()
     points = chart.locator(".scatterlayer .trace .points path")

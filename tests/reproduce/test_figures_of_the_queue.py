@@ -12,8 +12,8 @@ import pytest
 
 import bellweight as bw
 from bellweight import reproduce
+from bellweight.display.network_figure import Node, Outside, network_figure
 from bellweight.display.panels import Panel, panel_figure
-from bellweight.display.topology import Node, Outside, topology_figure
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems import QueueNetwork
 from bellweight.reproduce import Settings, Wanted
@@ -234,10 +234,10 @@ def test_the_picture_names_every_queue_and_draws_every_route() -> None:
 # Drawing plain data.
 
 
-def test_a_topology_is_drawn_from_names_alone() -> None:
+def test_a_network_is_drawn_from_names_alone() -> None:
     nodes = [Node("a", 0, 0), Node("b", 1, 0, "0.5", note_left=True)]
     ways = [Outside("a", "left", "in", enters=True), Outside("b", "right", "out", enters=False)]
-    axes = topology_figure(nodes, [("a", "b")], ways, {"one": ["a"], "two": ["b"]}).axes[0]
+    axes = network_figure(nodes, [("a", "b")], ways, {"one": ["a"], "two": ["b"]}).axes[0]
     assert {text.get_text() for text in axes.texts} >= {"a", "b", "0.5", "in", "out", "one", "two"}
 
 

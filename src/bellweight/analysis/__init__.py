@@ -1,6 +1,7 @@
 """Studies of the method on one model: contraction, sensitivity, and whether the weights matter.
 
-Each makes many runs or takes the program apart, and tells what it saw; nothing else needs them.
+Each makes many runs, or looks into the program, and reports what was found. No other room needs
+them.
 """
 
 from bellweight.analysis import contraction

@@ -1,8 +1,8 @@
-"""Contraction: the Lipschitz constant of the dual, certified settings, moduli.
+"""Contraction of the weight iteration: the Lipschitz constant of the dual, and certified settings.
 
 The minimum-norm dual is piecewise linear in the weights. Its constant L_d is proven by enumerating
-the pieces of a small program (`pieces.py`), bounded from below by sampling on any other, and the
-slope of the piece at given weights is the local Jacobian.
+the pieces of a small program (`dual_pieces.py`), bounded from below by sampling on any other, and
+the slope of the piece at given weights is the local Jacobian.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from bellweight.policies import Policy, Support, checked_probabilities
 from bellweight.program import (
     AllRows,
     AlpProgram,
-    AlpSolution,
     MinimumNormDual,
+    OptimalFace,
     TabularRows,
     minimum_norm_dual,
 )
@@ -117,9 +117,9 @@ class _Duals:
         self.rows = rows
         self.program = AlpProgram(rows)
 
-    def solve(self, weights: FloatArray) -> tuple[AlpSolution, MinimumNormDual]:
-        solution = self.program.solve(self.rows.moments(weights), weights)
-        return solution, minimum_norm_dual(solution, self.rows, weights)
+    def solve(self, weights: FloatArray) -> tuple[OptimalFace, MinimumNormDual]:
+        face = self.program.optimum(self.rows.moments(weights), weights)
+        return face, minimum_norm_dual(face, self.rows, weights)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return the dual (N,) over all pairs."""
@@ -133,15 +133,15 @@ class _Duals:
 
 
 def _jacobian(duals: _Duals, weights: FloatArray) -> LocalJacobian:
-    solution, dual = duals.solve(weights)
-    tight = dense(solution.tight_rows)
-    support = np.isin(solution.tight, dual.keys)
-    bounds = solution.bound_rows
+    face, dual = duals.solve(weights)
+    tight = dense(face.tight_rows)
+    support = np.isin(face.tight, dual.keys)
+    bounds = face.bound_rows
     if len(bounds):
         # A bound with a multiplier stays active, which leaves y only the directions along it.
-        left = solution.inner_moments - tight[support].T @ dual.values
+        left = face.inner_moments - tight[support].T @ dual.values
         push = nnls(bounds.T, left)[0]
-        pushed = push > tolerances.DUAL * float(np.abs(solution.inner_moments).max())
+        pushed = push > tolerances.DUAL * float(np.abs(face.inner_moments).max())
         free, idle = null_space(bounds[pushed]), bounds[~pushed]
     else:
         free, idle = np.eye(tight.shape[1]), bounds
@@ -166,7 +166,7 @@ def sampled_dual_lipschitz(model: TabularModel, basis: Basis, n: int, seed: int)
 
     Each of the weights is compared with the ones before, with nearby ones that differ by the mass
     of the two states that the local Jacobian names, and with nearby ones in a random direction.
-    Sampling misses thin pieces, so L_d may be a good deal larger.
+    Sampling misses thin pieces, so L_d may be much larger.
     """
     duals = _Duals(_bound_rows(model, basis))
     rng = np.random.default_rng(checks.count(seed, "seed", least=0))
@@ -211,8 +211,8 @@ def sampled_policy_lipschitz(
 
     The largest ||U(dual)(. | x) - U(dual')(. | x)||_1 / ||dual_x - dual'_x||_1 over states x and
     over pairs of duals between `n` random minimum-norm duals, near and far apart. A proof needs an
-    upper bound; this refutes one that is too small. Infinite when the policy of a state changes
-    though its own duals do not.
+    upper bound on L_U; this number shows when a claimed bound is too small. Infinite when the
+    policy of a state changes though its own duals do not.
     """
     duals = _Duals(_bound_rows(model, basis))
     rng = np.random.default_rng(checks.count(seed, "seed", least=0))

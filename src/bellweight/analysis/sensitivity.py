@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight.backends import Setup, setup_of
+from bellweight.backends import Estimate, Setup, setup_of
 from bellweight.basis import Basis
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray
@@ -36,18 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One point of the grid: the settings, how the run ended, and what its greedy policy costs.
-
-    `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
-    """
+    """One point of the grid: the settings, how the run ended, and what its greedy policy costs."""
 
     temperature: float
     smoothing_mass: float
     step_size: float
     status: Status
     iterations: int
-    cost: float
-    half_width: float | None
+    cost: Estimate
     mismatch: float
     greedy_mismatch: float
 
@@ -70,7 +66,7 @@ class Sensitivity:
         wanted = self.step_sizes[0] if step_size is None else step_size
         if wanted not in self.step_sizes:
             raise ArgumentError(f"step_size is {wanted}, expected one of {self.step_sizes}")
-        values = [getattr(s, name) for s in self.settings if s.step_size == wanted]
+        values = [float(getattr(s, name)) for s in self.settings if s.step_size == wanted]
         shape = (len(self.smoothing_masses), len(self.temperatures))
         return np.array(values, dtype=np.float64).reshape(shape)
 
@@ -78,9 +74,14 @@ class Sensitivity:
         return to_text(self.table()).rstrip()
 
     @property
+    def is_exact(self) -> bool:
+        """Whether no cost has an error of simulation."""
+        return all(s.cost.half_width == 0.0 for s in self.settings)
+
+    @property
     def best(self) -> GridPoint:
         """The setting of lowest cost, the first of several."""
-        return min(self.settings, key=lambda setting: setting.cost)
+        return min(self.settings, key=lambda setting: setting.cost.mean)
 
     def figure(self, title: str = "") -> Figure:
         """Return costs and mismatches as heat maps, a Matplotlib figure."""
@@ -93,11 +94,17 @@ class Sensitivity:
         return Table(
             title=f"DIA on {self.model_name}: cost and mismatch by setting",
             columns=tuple(
-                column
-                for column in _COLUMNS
-                if column.key != "half_width" or self.settings[0].half_width is not None
+                column for column in _COLUMNS if column.key != "half_width" or not self.is_exact
             ),
-            rows=tuple({**vars(s), "status": s.status.name} for s in self.settings),
+            rows=tuple(
+                {
+                    **vars(s),
+                    "cost": s.cost.mean,
+                    "half_width": s.cost.half_width,
+                    "status": s.status.name,
+                }
+                for s in self.settings
+            ),
             notes=(_range_note(self),),
         )
 
@@ -159,8 +166,7 @@ def _setting(setup: Setup, method: DIA, outcome: Outcome, found: Evaluation | No
         step_size=method.step_size,
         status=outcome.status,
         iterations=len(outcome.history),
-        cost=setup.cost(iterate.greedy).mean if found is None else found.mean,
-        half_width=None if found is None else found.half_width,
+        cost=setup.cost(iterate.greedy) if found is None else found.estimate,
         mismatch=mismatch,
         greedy_mismatch=float(np.abs(occupied.vector - iterate.point.vector).sum()),
     )
@@ -189,10 +195,10 @@ _COLUMNS = (
 
 
 def _range_note(found: Sensitivity) -> str:
-    costs = [setting.cost for setting in found.settings]
+    costs = [setting.cost.mean for setting in found.settings]
     stuck = sum(not setting.status.is_success for setting in found.settings)
     ended = f"{stuck} of {len(costs)} runs did not converge" if stuck else "every run converged"
-    kind = "exact" if found.settings[0].half_width is None else "simulated"
+    kind = "exact" if found.is_exact else "simulated"
     return (
         f"Costs, {kind}, range from {min(costs):,.2f} to {max(costs):,.2f}; {ended}. Mismatch: "
         "between the weights and the occupancy of DIA's policy; to greedy: of the greedy policy."

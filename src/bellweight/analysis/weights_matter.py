@@ -54,9 +54,9 @@ class Probe:
 
     `matters` is False when one coefficient vector, `common` (K,), is optimal for all of them;
     otherwise `common` is the one that is optimal for their average. `same_weights` says that the
-    candidates' moments hardly differ, so that there was nothing to find out. `shortfall` (V,) is
-    what `common` gives up of each candidate's optimum `objective` (V,). `changes` lists what
-    differs between the candidates' own coefficients `coef` (V, K), what moves the value most first.
+    candidates' moments hardly differ, so that the question has no content. `shortfall` (V,) is what
+    `common` gives up of each candidate's optimum `objective` (V,). `changes` lists what differs
+    between the candidates' own coefficients `coef` (V, K), what moves the value most first.
     `distinct` counts the coefficient vectors met along all segments between candidates, at least
     where `complete` is off. `costs` are those of the candidates' greedy policies, exact on tabular
     models, and `lowest` to `highest` their range, with the policies met in between; all None where

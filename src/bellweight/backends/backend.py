@@ -22,7 +22,7 @@ COMPILED_STEPS = 500_000
 
 DRAWN_STATES = 2_000
 VIEWING = 3
-"""A branch of the streams: charts do not share luck with estimates."""
+"""The branch of a seed for charts, so that they do not reuse the episodes of estimates."""
 
 
 @dataclass(frozen=True, eq=False)

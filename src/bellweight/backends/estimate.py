@@ -16,5 +16,14 @@ class Estimate:
     mean: float
     half_width: float = 0.0
 
+    def __float__(self) -> float:
+        return self.mean
+
     def __str__(self) -> str:
         return interval_text(self.mean, self.half_width)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        shown = format(self.mean, spec)
+        return f"{shown} +- {format(self.half_width, spec)}" if self.half_width else shown

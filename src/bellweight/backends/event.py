@@ -22,7 +22,7 @@ from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.status import ArgumentError, BasisError
+from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel, Model
 from bellweight.models.function_model import FunctionModel
@@ -50,6 +50,11 @@ PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
 
 _TAIL_SAMPLE = 20_000
+_WHICH_ROWS = (
+    "an event model's states cannot be enumerated: pass "
+    "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model declares its "
+    "scopes and the basis has functions of few coordinates, or enumerate it with to_tabular()"
+)
 
 
 class EventSetup(SimulatedSetup):
@@ -58,16 +63,8 @@ class EventSetup(SimulatedSetup):
     rows: EventRows
 
     @property
-    def model(self) -> FunctionModel:  # type: ignore[override]
-        return self.rows.model
-
-    @property
     def backend(self) -> EventBackend:
-        return EventBackend(self.model)
-
-    @property
-    def basis(self) -> Basis:
-        return self.rows.basis
+        return EventBackend(self.rows.model)
 
     @property
     def listed_rows(self) -> ListedRows | None:
@@ -75,14 +72,14 @@ class EventSetup(SimulatedSetup):
 
     @property
     def size_text(self) -> str:
-        sampled = f"{self.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
-        return f"{sampled}, discount {self.model.discount:g}"
+        sampled = f"{self.rows.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
+        return f"{sampled}, discount {self.rows.model.discount:g}"
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
-        model = self.model
+        model = self.rows.model
         if model.start is not None:
             return Point(np.asarray(self.basis(model.start[None, :]))[0])
         exactly = self._exact_initial_moments()
@@ -97,10 +94,10 @@ class EventSetup(SimulatedSetup):
 
     def _exact_initial_moments(self) -> FloatArray | None:
         try:
-            words = self.basis.words(self.model.dimension)
+            words = self.basis.words(self.rows.model.dimension)
         except BasisError:
             return None
-        return self.model.initial_moments(words)
+        return self.rows.model.initial_moments(words)
 
 
 class LocalSetup(EventSetup):
@@ -116,7 +113,7 @@ class LocalSetup(EventSetup):
     def size_text(self) -> str:
         rows = self.rows
         seen = f"all states, by elimination over up to {rows.width} variables"
-        return f"{self.model.dimension} dimensions, {seen}, discount {self.model.discount:g}"
+        return f"{rows.model.dimension} dimensions, {seen}, discount {rows.discount:g}"
 
     @property
     def n_columns(self) -> int:
@@ -166,6 +163,8 @@ class EventBackend(Backend):
         jobs: int | None,
         regularisation: float,
     ) -> EventSetup:
+        if rows is None:
+            rows = self._usual_rows(basis)
         if isinstance(rows, LocalRows):
             if regularisation > 0.0:
                 raise ArgumentError(
@@ -175,14 +174,21 @@ class EventBackend(Backend):
             local = cast("EventModel", self._model)
             return LocalSetup(rows.on(local, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
-            raise ArgumentError(
-                "an event model's states cannot be enumerated: pass "
-                "rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model "
-                "declares its scopes and the basis has functions of few coordinates, or enumerate "
-                "it with to_tabular()"
-            )
+            raise ArgumentError(_WHICH_ROWS)
         bound = rows.on(self._model, basis)
         return EventSetup(bound, simulation, seed, jobs, regularisation)
+
+    def _usual_rows(self, basis: Basis) -> LocalRows | None:
+        """Return the rows of all states where elimination finds them, None where it cannot."""
+        if self._model.structure is None:
+            return None
+        try:
+            LocalRows().on(cast("EventModel", self._model), basis)
+        except (BasisError, ModelError) as problem:
+            raise ArgumentError(
+                f"{_WHICH_ROWS}; LocalRows() does not fit here: {problem}"
+            ) from None
+        return LocalRows()
 
     def some_rows(self, basis: Basis, states: FloatArray) -> EventRows:
         return EventRows(self._model, basis, self._model.check_states(states))

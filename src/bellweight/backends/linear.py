@@ -52,16 +52,8 @@ class LinearSetup(SimulatedSetup):
     rows: LinearRows
 
     @property
-    def model(self) -> LinearModel:  # type: ignore[override]
-        return self.rows.model
-
-    @property
     def backend(self) -> LinearBackend:
-        return LinearBackend(self.model)
-
-    @property
-    def basis(self) -> Basis:
-        return self.rows.basis
+        return LinearBackend(self.rows.model)
 
     @property
     def listed_rows(self) -> None:
@@ -69,7 +61,7 @@ class LinearSetup(SimulatedSetup):
 
     @property
     def size_text(self) -> str:
-        model = self.model
+        model = self.rows.model
         counts = f"{model.dimension} state and {model.n_action_variables} action variables"
         return f"{counts}, discount {model.discount:g}"
 
@@ -78,10 +70,10 @@ class LinearSetup(SimulatedSetup):
         return self.rows.n_pairs
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
-        return Point(np.append(1.0, self.model.initial_mean))
+        return Point(np.append(1.0, self.rows.model.initial_mean))
 
     def is_constant(self, coef: FloatArray) -> bool:
         return self.rows.is_constant(coef)
@@ -104,7 +96,7 @@ class LinearSetup(SimulatedSetup):
         reached = most[k] if most[k] - high[k] >= low[k] - least[k] else least[k]
         share = outside / sum(watch.visits for watch in watches)
         numbers = (float(reached), float(low[k]), float(high[k]))
-        return costs, Outside(share, self.model.state_names[k], *numbers)
+        return costs, Outside(share, self.rows.model.state_names[k], *numbers)
 
 
 class _Watch:
@@ -195,9 +187,10 @@ class LinearBackend(Backend):
         )  # fmt: skip
 
     def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
-        if self._model.cost_bound is None:
-            return None, "the model declares no cost_bound"
-        return growing_tail(self._model.discount, *self._model.cost_bound, horizon), ""
+        model = self._model
+        if model.first_cost is None or model.cost_growth is None:
+            return None, "the model declares no first_cost and cost_growth"
+        return growing_tail(model.discount, model.first_cost, model.cost_growth, horizon), ""
 
     def judging_steps(self, policy: Policy) -> int:
         chooser = policy.chooser(self._model)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self
 
@@ -17,18 +17,16 @@ from bellweight.backends.estimate import Estimate
 from bellweight.basis import Basis
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import ArgumentError, Status
+from bellweight.common.status import ArgumentError
 from bellweight.models import Model
 from bellweight.policies import Greedy, Policy, Support
 from bellweight.program import (
     AlpProgram,
-    AlpSolution,
-    DecidedSolution,
     ListedRows,
     PenaltyProgram,
     Repaired,
     RowSource,
-    minimum_norm_dual,
+    Solution,
 )
 from bellweight.simulation import Occupancy, Simulation
 
@@ -40,10 +38,8 @@ class Solvable(Protocol):
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
 
-    def solve(
-        self, moments: FloatArray, reference: FloatArray | None = None
-    ) -> AlpSolution | DecidedSolution:
-        """Return the audited optimum for these moments (K,)."""
+    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> Solution:
+        """Return the audited optimum for these moments (K,), its dual decided."""
 
 
 @files.storable("Outside")
@@ -80,15 +76,14 @@ class Point:
 class Iterate:
     """The current weights and everything the program says about them.
 
-    Generators may use `dual` (the minimum-norm dual on its support), `greedy` (the greedy policy,
+    Generators may use `dual` (the decided dual on its support), `greedy` (the greedy policy,
     computed when asked for), `solution` and `model`.
     """
 
     setup: Setup
     point: Point
-    solution: AlpSolution | DecidedSolution
+    solution: Solution
     dual: Support
-    dual_residual: float
 
     @property
     def weights(self) -> FloatArray | None:
@@ -118,7 +113,6 @@ class Setup(ABC):
     otherwise they are simulated, and weights are known by their moments.
     """
 
-    model: Model
     rows: RowSource
     is_exact: bool = False
 
@@ -136,11 +130,18 @@ class Setup(ABC):
         self.jobs = jobs
         self.regularisation = regularisation
         self._program: Solvable | None = None
+        self._others: dict[float, Self] = {}  # by regularisation, shared by all of them
 
     @property
-    @abstractmethod
+    def model(self) -> Model:
+        """The model that the rows are of."""
+        found: Model = self.rows.model
+        return found
+
+    @property
     def basis(self) -> Basis:
         """The basis, fitted to the states."""
+        return self.rows.basis
 
     @property
     @abstractmethod
@@ -218,10 +219,12 @@ class Setup(ABC):
         return other
 
     def regularised(self, delta: float) -> Self:
-        """Return this setup with another regularisation and the same rows."""
-        other = copy(self)
-        other.regularisation, other._program = delta, None
-        return other
+        """Return a setup with the same rows and another regularisation: one for each delta."""
+        if delta not in self._others:
+            other = copy(self)
+            other.regularisation, other._program = delta, None
+            self._others[delta] = other
+        return self._others[delta]
 
     def program(self, reference: FloatArray | None = None) -> Solvable:
         """Return the program, built around the first weights it is asked for."""
@@ -233,18 +236,11 @@ class Setup(ABC):
         return self._program
 
     def iterate(self, point: Point) -> Iterate:
-        """Solve the program for some weights; its dual is the one of smallest norm."""
+        """Solve the program for some weights; rows of no pair have no part in the support."""
         solution = self.program(point.weights).solve(point.moments, point.weights)
-        if isinstance(solution, DecidedSolution):
-            keys, values, residual = solution.keys, solution.dual, solution.audit.dual_residual
-        else:
-            dual = minimum_norm_dual(solution, self.rows, point.weights)
-            keys, values, residual = dual.keys, dual.values, dual.residual
-        if residual > tolerances.DUAL and solution.status is Status.OPTIMAL:
-            solution = replace(solution, status=Status.INACCURATE)
-        pairs = self.rows.are_pairs(keys)
-        support = Support(*self.rows.support_of(keys[pairs]), values[pairs])
-        return Iterate(self, point, solution, support, residual)
+        pairs = self.rows.are_pairs(solution.keys)
+        states, actions = self.rows.support_of(solution.keys[pairs])
+        return Iterate(self, point, solution, Support(states, actions, solution.dual[pairs]))
 
     def checked_moments(self, moments: Any) -> FloatArray:
         """Return moments (K,) given by the user: those of a distribution, so 1 gives 1."""

@@ -34,26 +34,18 @@ class TabularSetup(Setup):
     is_exact = True
 
     @property
-    def model(self) -> TabularModel:  # type: ignore[override]
-        return self.rows.model
-
-    @property
-    def basis(self) -> Basis:
-        return self.rows.basis
-
-    @property
     def listed_rows(self) -> ListedRows:
         return self.rows
 
     @property
     def size_text(self) -> str:
-        model = self.model
+        model = self.rows.model
         sense = ", costs are minus rewards" if model.sense == "max" else ""
         counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs{sense}"
         return f"{counts}, discount {model.discount:g}"
 
     def occupancy(self, policy: Policy) -> Occupancy:
-        return exact_occupancy(self.model, policy)
+        return exact_occupancy(self.rows.model, policy)
 
     def occupied(self, occupancy: Occupancy) -> Point:
         assert occupancy.weights is not None
@@ -63,7 +55,7 @@ class TabularSetup(Setup):
         return Point(self.rows.moments(vector), vector)
 
     def named_point(self, weights: Any, name: str) -> Point:
-        model = self.model
+        model = self.rows.model
         if isinstance(weights, str):
             checks.one_of(weights, name, ("initial", "uniform"))
             even = np.full(model.n_states, 1.0 / model.n_states)
@@ -75,22 +67,22 @@ class TabularSetup(Setup):
         return Greedy.from_values(self.rows, coef, dual)
 
     def cost(self, policy: Policy) -> Estimate:
-        return Estimate(TabularBackend(self.model).exact_cost(policy))
+        return Estimate(TabularBackend(self.rows.model).exact_cost(policy))
 
     def episode_costs(
         self, policy: Policy, episodes: int, horizon: int, seed: int
     ) -> tuple[FloatArray, Outside | None]:
-        rollout = TabularRollout.of(self.model, policy)
+        rollout = TabularRollout.of(self.rows.model, policy)
         return episode_costs(rollout, 0, episodes, horizon, seed, self.jobs), None
 
     def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         assert occupancy.weights is not None
         if isinstance(policy, DualSoftmax):
-            dual = policy.reaching(self.model)
+            dual = policy.extended_dual(self.rows.model)
         return float(occupancy.weights[np.unique(dual.states)].sum())
 
     def over_pairs(self, dual: Support) -> FloatArray:
-        return dual.over_pairs(self.model)
+        return dual.over_pairs(self.rows.model)
 
     def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired:
         return repaired(self.rows, coef, moments)
@@ -98,7 +90,7 @@ class TabularSetup(Setup):
     def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float:
         feasible = [self.proven(coef, moments).coef for coef, moments in pieces]
         values = [self.rows.values(coef) for coef in feasible]
-        return float(self.model.initial @ np.max(values, axis=0))
+        return float(self.rows.model.initial @ np.max(values, axis=0))
 
 
 class TabularBackend(Backend):

@@ -1,4 +1,4 @@
-"""Bases that bend where polynomials swing: kinks, bumps and waves.
+"""Bases for value functions that polynomials fit badly: kinks, bumps and waves.
 
     PiecewiseLinear    1,  x_i,  max(x_i - kink, 0)
     Radial             1,  exp(-|x - centre|^2 / (2 width^2))
@@ -106,7 +106,7 @@ class Radial(Basis):
     one. Distances are Euclidean: scale coordinates of different units, or use
     `Product(Radial(...))`. With many bumps and weights on few states put bounds on the
     coefficients, as in `Radial(10, lower=-1e8, upper=1e8)`: far bumps are so small where the
-    weights are that the program may want coefficients beyond what numbers can carry.
+    weights are that the program may need coefficients too large for double precision.
     """
 
     centres: Any

@@ -3,7 +3,7 @@
     Hinge(coordinates, kink)   max(x_i + x_j + ... - kink, 0): bends where a sum passes the kink
     StateIndicator(state)      1 in one state and 0 elsewhere
 
-They are what a basis can be enriched with, one by one; `Located` makes a basis of a list of them.
+A basis can be enriched with them one by one; `Located` makes a basis of a list of them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Hinge:
             )
 
 
-@files.storable("StateIndicator")
+@files.storable("Spot")
 @dataclass(frozen=True)
 class StateIndicator:
     """The function that is 1 in the state with this vector and 0 elsewhere."""

@@ -5,13 +5,16 @@ Bounds on what is lost, the error bounds on the arithmetic behind them, and the 
 
 from bellweight.certificates.certificate import Certificate, certify
 from bellweight.certificates.pia_bounds import PiaBounds, pia_bounds
+from bellweight.certificates.relaxation import RelaxedBound, relaxed_bound
 from bellweight.certificates.verification import Verification, verify
 
 __all__ = [
     "Certificate",
     "PiaBounds",
+    "RelaxedBound",
     "Verification",
     "certify",
     "pia_bounds",
+    "relaxed_bound",
     "verify",
 ]

@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from bellweight.certificates.descriptions import (
     describe_basis,
     describe_linear_policy,
+    describe_local_values,
     describe_policy,
     proper,
 )
@@ -37,7 +38,13 @@ from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common import checks, files, identity
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import ArgumentError, FileError, SolverError
+from bellweight.common.status import (
+    ArgumentError,
+    BasisError,
+    FileError,
+    ModelError,
+    SolverError,
+)
 from bellweight.common.streams import stream_keys
 from bellweight.display import Column, Table
 from bellweight.display.cost_charts import Between, gap_chart
@@ -48,7 +55,17 @@ from bellweight.exact.values import policy_value, residuals
 from bellweight.models import LinearModel, Model, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies import Policy, by_state, checked_probabilities
-from bellweight.program import EventRows, LinearRows, PricedRows, Repaired, TabularRows, repaired
+from bellweight.program import (
+    EliminatedRows,
+    EventRows,
+    LinearRows,
+    LocalRows,
+    PricedRows,
+    Repaired,
+    TabularRows,
+    repaired,
+    repaired_locally,
+)
 from bellweight.simulation import one_sided
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA
@@ -65,6 +82,13 @@ SAMPLED = (
     "rows are a sample, so the largest violation over all states is not known: what was found on "
     "fresh states is evidence, not a bound"
 )
+ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
+GROWING = "the violation of rows grows without limit along an endless coordinate: use LocalRows()"
+SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
+_ROWS_PROVEN = {
+    "local": "elimination has searched the rows of all states, rounding included",
+    "priced": "the rows of all states that can be reached were priced",
+}
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
@@ -88,12 +112,14 @@ class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
     `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why
-    something is missing. `value` is the approximate initial value after repair, a lower bound on
-    the optimal cost unless unproven, and `cost` the policy's cost (its upper confidence limit when
-    estimated): the optimal cost lies in between. `violation` is the largest one of the program's
-    own coefficients, `repair` what mending it took from the value; `evidence` holds violations
-    found where rows are a sample, which are no bound. `record` is what a verifier needs, and
-    `checksum` tells whether anything was changed since.
+    something is missing. Where an `exact` one has a `confidence`, the value is proven over all
+    states and the policy's cost is simulated, so that the loss holds with this confidence. `value`
+    is the approximate initial value after repair, a lower bound on the optimal cost unless
+    unproven, and `cost` the policy's cost (its upper confidence limit when estimated): the optimal
+    cost lies in between. `violation` is the largest one of the program's own coefficients, `repair`
+    what its repair took from the value; `evidence` holds violations found where rows are a sample,
+    which are no bound. `record` is what a verifier needs, and `checksum` tells whether anything was
+    changed since.
     """
 
     bound: float | None
@@ -125,12 +151,43 @@ class Certificate(Presentable):
         return None if self.bound is None or self.cost == 0.0 else self.bound / abs(self.cost)
 
     @property
+    def gap(self) -> str:
+        """What is known about the policy, in one sentence."""
+        if self.bound is None:
+            return "nothing is proven about the loss"
+        lost = f"{self.bound:,.6g}" if self.relative is None else f"{100.0 * self.relative:.3g} %"
+        return (
+            f"this policy costs at most {self.cost:,.6g}, no policy costs less than "
+            f"{self.value:,.6g}, so at most {lost} is lost"
+        )
+
+    @property
+    def proof(self) -> str:
+        """How the lower bound and the cost are known."""
+        if self.bound is None:
+            return ""
+        if self.kind == "exact" and self.confidence is None:
+            return "every row of every state holds, rounding included, and the cost is exact"
+        rows = _ROWS_PROVEN["local" if self.kind == "exact" else "priced"]
+        sure = 100.0 * (self.confidence or 0.0)
+        return f"{rows}; the cost is simulated, with {sure:g} % confidence"
+
+    @property
+    def advice(self) -> str:
+        """What would narrow the gap."""
+        if self.kind == "exact" and self.confidence is None:
+            return "more basis functions (Enriched()), or a better policy (DIA(), PIA(), Auto())"
+        if self.kind == "exact":
+            return "kinks at more values, ClippedProducts of pairs, a better policy, more episodes"
+        return "a better policy, or more episodes"
+
+    @property
     def content(self) -> dict[str, Any]:
         """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def sealed(self) -> Self:
-        """Return the certificate with its checksum, or say what may not stand in it."""
+        """Return the certificate with its checksum; refuse a field that is not allowed."""
         problem = fault(self.content)
         if problem:
             raise ArgumentError(f"no certificate can be made: {problem}")
@@ -164,7 +221,7 @@ class Certificate(Presentable):
 
     @property
     def _repair_text(self) -> str:
-        """What the repair cost, in words, where it is worth a word."""
+        """A sentence on what the repair cost, where that is more than a small share."""
         if self.bound is None or self.repair <= _MUCH * abs(self.value):
             return ""
         share = "" if self.value == 0.0 else f" ({100.0 * self.repair / abs(self.value):.3g} %)"
@@ -202,6 +259,8 @@ class Certificate(Presentable):
             lines.append(f"loss         at most {self.bound:,.6g}{share}{sure}")
             lines.append(f"optimum      between {self.value:,.6g} and {self.cost:,.6g}")
             lines += [f"repair       {self._repair_text}"] if self._repair_text else []
+            lines += [f"gap          {self.gap}", f"proof        {self.proof}"]
+            lines.append(f"tighter by   {self.advice}")
         if self.greedy_bound is not None:
             lines.append(
                 f"corollary    at most {self.greedy_bound:,.6g}: weighted residual "
@@ -244,7 +303,7 @@ def certify(
         policy or result.policy,
         checks.count(episodes, "episodes", least=2),
         checks.positive(confidence, "confidence", below=1.0),
-        result.seed + 1 if seed is None else checks.count(seed, "seed", least=0),
+        result.fresh_seed if seed is None else checks.count(seed, "seed", least=0),
         jobs,
     )
     if isinstance(model, LinearModel):
@@ -387,6 +446,35 @@ class _Estimate:
         )  # fmt: skip
 
     def events(self, model: FunctionModel, result: Result) -> Certificate:
+        """Search the rows of all states where parts are local; elsewhere say what is missing."""
+        if model.structure is not None:
+            try:
+                rows = LocalRows().on(cast("EventModel", model), result.basis)
+            except (BasisError, ModelError):
+                return self._sampled(model, result)
+            return self._local(model, result, rows)
+        return self._sampled(model, result)
+
+    def _local(self, model: FunctionModel, result: Result, rows: EliminatedRows) -> Certificate:
+        """Prove the rows of all states, and simulate the cost."""
+        found = repaired_locally(rows, result.coef)
+        if found is None:
+            told = SIMULATED_INITIAL if rows.initial_moments is None else GROWING
+            return self._unproven(model, result, told, _NOT_RECORDED)
+        cost, horizon, reason = self._upper_cost(model)
+        if reason:
+            return self._unproven(model, result, reason, _NOT_RECORDED)
+        record = {**_plain_record(result, _NOT_RECORDED), "coef": found.coef.tolist()}
+        return Certificate(
+            bound=cost - found.value, greedy_bound=None, weighted_residual=None, residual_sup=None,
+            mismatch=None, disagreement=None, kind="exact", reason=ALL_STATES,
+            value=found.value, cost=cost, violation=found.violation, repair=found.loss,
+            confidence=self.confidence, model_name=model.name, model_digest=model.digest,
+            seed=self.seed, episodes=self.episodes, horizon=horizon,
+            record={**record, "tables": describe_local_values(rows, found.coef)},
+        )  # fmt: skip
+
+    def _sampled(self, model: FunctionModel, result: Result) -> Certificate:
         """Say what is missing, and what violation was found on fresh states and along rays."""
         found = self._unproven(model, result, SAMPLED, _NOT_RECORDED)
         # A small model has fewer states than this: then all that turn up are looked at.
@@ -399,7 +487,7 @@ class _Estimate:
         }
         return replace(found, evidence=evidence)
 
-    def _upper_cost(self, model: LinearModel) -> tuple[float, int | None, str]:
+    def _upper_cost(self, model: FunctionModel | LinearModel) -> tuple[float, int | None, str]:
         """Return an upper confidence limit of the cost over all time, the horizon, or why not."""
         first = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         if first.tail_bound is None:

@@ -8,8 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.basis import Basis, Indicator
+from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 from bellweight.models import TabularModel
+from bellweight.models.local import grid
 from bellweight.policies import (
     DualSoftmax,
     Greedy,
@@ -19,6 +21,7 @@ from bellweight.policies import (
     by_state,
     checked_probabilities,
 )
+from bellweight.program import EliminatedRows
 
 _MOST_ENTRIES = 2_000_000
 _ROUNDING = 1e-13  # how far probabilities that are meant to sum to one are from it
@@ -43,10 +46,27 @@ def describe_basis(model: TabularModel, basis: Basis) -> dict[str, Any]:
     return {"kind": "monomials", "exponents": exponents}
 
 
+def describe_local_values(rows: EliminatedRows, coef: FloatArray) -> list[dict[str, Any]]:
+    """Return the value function of coefficients as tables of a few coordinates each."""
+    tables: dict[tuple[int, ...], FloatArray] = {}
+    for part in rows.parts:
+        points = grid(part.scope, rows.sizes).astype(np.float64)
+        own = part.features(points) @ coef[list(part.columns)]
+        tables[part.scope] = tables.get(part.scope, np.zeros(len(own))) + own
+    return [
+        {
+            "scope": list(scope),
+            "sizes": [int(rows.sizes[v]) for v in scope],
+            "values": values.tolist(),
+        }
+        for scope, values in tables.items()
+    ]
+
+
 def proper(model: TabularModel, policy: Policy) -> Policy:
     """Return a policy whose probabilities sum to one up to rounding, not only to eight digits.
 
-    What is missing would count as a cost of zero, 1 / (1 - discount) times over.
+    Missing probability would count as a cost of zero, multiplied by 1 / (1 - discount).
     """
     chances = checked_probabilities(model, policy)
     totals = by_state(model, chances)
@@ -62,7 +82,7 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
     if isinstance(policy, Uniform):
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
-        dual = policy.reaching(model)
+        dual = policy.extended_dual(model)
         return {
             "kind": "softmax",
             "target": describe_policy(model, policy.target),

@@ -3,7 +3,7 @@
 Values that a certificate describes, Bellman rows at them, and the cost and occupancy of a policy.
 Nothing here uses row sources, solvers of linear programs or the occupancy code. A sum of n terms in
 double precision is off by at most gamma_n = n u / (1 - n u), u = 2^-53, times the sum of the terms'
-sizes; where that is too much to tell anything, the sum is done again with twice the digits
+sizes; where that bound is too large to decide, the sum is done again with twice the digits
 (`doubled`), where u is 2^-100: a few steps lose less than 2^-102 each.
 """
 
@@ -258,7 +258,7 @@ def _policy_values(
 def _started(
     matrix: sparse.csr_array, discount: float, constant: FloatArray, otherwise: FloatArray
 ) -> FloatArray:
-    """Return where an iteration starts: its residual is judged, so anything will do."""
+    """Return where an iteration starts: anywhere, as the residual at its end is checked."""
     n = len(constant)
     if n > _DENSE:
         return otherwise

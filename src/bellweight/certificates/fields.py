@@ -1,6 +1,6 @@
 """What may stand in a certificate: the type of every field, and nothing that is not finite.
 
-One list serves all three doors: what `certify` makes, what `Certificate.load` reads and what
+One list serves all three uses: what `certify` makes, what `Certificate.load` reads and what
 `verify` is given. The checksum tells a certificate that was changed after it was made; it proves
 nothing else, for whoever changes a certificate can compute it again.
 """
@@ -26,7 +26,7 @@ _HUGE = 1e100  # sums of products of smaller numbers do not overflow
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number that can be reckoned with; truth values are none."""
+    """Return whether a value is a finite number of usable size; truth values are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) < (_LARGEST if isinstance(value, int) else _HUGE)
@@ -86,7 +86,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read_fields(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a certificate's file holds, right or wrong; other files are refused."""
+    """Return the unchecked content of a certificate's file; other files are refused."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as problem:

@@ -15,8 +15,8 @@ def reachable_box(model: LinearModel) -> tuple[FloatArray, FloatArray]:
     It starts as the model's own box and grows by what one more step can add, constraint by
     constraint, until no step leads out of it: then, by induction, no episode does. A side that
     still grows after as many steps as there are variables is set to infinity, which is always
-    true; each later round sets another side to infinity or is the last, so there are at most
-    2 dimension of them.
+    valid; each later round sets another side to infinity or is the last, so there are at most 2
+    dimension of them.
     """
     lower, upper = np.array(model.state_lower), np.array(model.state_upper)
     step = _Step(model)

@@ -10,9 +10,9 @@ multipliers y of the rows, with reduced = price - rows' y,
     price' z >= sum_i y_i (row_lower_i if y_i > 0 else row_upper_i)
               + sum_j reduced_j (lower_j if reduced_j > 0 else upper_j).
 
-So multipliers prove a bound to anybody who can add up, wherever they come from; the bound holds for
-all real pairs, so for whole ones too. Sums are of fractions, so that on an endless side a reduced
-price of zero is told from one just below it.
+So multipliers prove a bound, wherever they come from: whoever checks it only adds up. The bound
+holds for all real pairs, so for whole-number ones too. Sums are of exact fractions, so that on a
+side without limit a reduced price of zero is distinguished from one just below zero.
 """
 
 from __future__ import annotations

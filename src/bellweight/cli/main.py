@@ -9,10 +9,13 @@ from collections.abc import Sequence
 
 import typer
 
-from bellweight.cli import exits
+from bellweight.cli import commands, exits, portfolio, reproducing, saved
+from bellweight.cli.app import app
 from bellweight.cli.output import Interrupted, complain, one_line, short_warnings
-from bellweight.cli.portfolio import app
 from bellweight.common.status import BellweightError, SolverError
+
+COMMANDS = (commands, saved, portfolio, reproducing)
+"""Modules that add their commands to the app when they are imported."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _ANYWHERE = ("--debug", "--progress", "--no-progress")

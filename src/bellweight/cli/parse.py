@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bellweight.common.status import BellweightError, FileError, ModelError
+from bellweight.common.status import BellweightError, ModelError
 
 if TYPE_CHECKING:
     from bellweight.basis import Basis
@@ -215,8 +215,9 @@ def source_file(source: str) -> Path | None:
 
 
 def shipped() -> dict[str, Callable[..., Model]]:
-    """Return the problems that the command line solves: tabular, event and linear ones."""
+    """Return the problems that the command line solves: those that are models of some kind."""
     from bellweight import problems
+    from bellweight.backends import KINDS
 
     named = {name: getattr(problems, name) for name in problems.__all__}
     returned = {
@@ -224,7 +225,7 @@ def shipped() -> dict[str, Callable[..., Model]]:
         for name, make in named.items()
         if inspect.isfunction(make)
     }
-    kinds = ("TabularModel", "EventModel", "LinearModel", "StepModel")
+    kinds = [kind.__name__ for kind in KINDS]
     return {name: named[name] for made in kinds for name in returned if returned[name] == made}
 
 
@@ -339,15 +340,11 @@ def _text(value: Any) -> str:
 
 
 def _from_file(source: str) -> Model:
-    from bellweight.models import LinearModel, TabularModel
+    from bellweight.backends import KINDS
+    from bellweight.common import files
 
-    try:
-        return TabularModel.load(source)
-    except FileError as problem:
-        # A file says what it holds before anything else is read.
-        if LinearModel.__name__ not in str(problem):
-            raise
-    return LinearModel.load(source)
+    found: Model = files.load(source, *(kind for kind in KINDS if issubclass(kind, files.Saved)))
+    return found
 
 
 def _from_factory(path: Path, name: str) -> Model:

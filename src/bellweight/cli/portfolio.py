@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bellweight.cli import exits, parse, reporting, sampling
-from bellweight.cli.commands import EPILOG, Jobs, JsonFile, Options, Seed, Source, app
-from bellweight.cli.output import check_kept, check_writable, console, say, write_document
+from bellweight.cli.app import EPILOG, Jobs, JsonFile, Options, Seed, Source, app, prepared
+from bellweight.cli.output import console, say, write_document
 from bellweight.cli.parse import BasisWords
-from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
 from bellweight.common.status import BellweightWarning
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from bellweight.models import Model
     from bellweight.plans.auto import Auto
     from bellweight.plans.race_result import RaceResult
-
-__all__ = ["app", "auto"]
 
 
 @app.command(epilog=EPILOG)
@@ -63,38 +60,37 @@ def auto(
         int | None, typer.Option(min=1, help="event and linear models: steps per episode.")
     ] = None,
     option: Options = None,
-    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save the league.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE.npz", help="Save the result of the race.")
+    ] = None,
     json: JsonFile = None,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> int:
     """Try many methods, race their policies, and judge the winner on fresh random numbers."""
-    check_writable(save, json)
-    for read in (*(brought or []), parse.source_file(source)):
-        check_kept(read, save, json)
     from bellweight.display.screen import print_table
     from bellweight.plans.auto import Auto
     from bellweight.report.document import plain
 
     wanted = SampleWords(states, states_from, episodes, horizon)
-    with Progress("preparing the model", context.obj) as progress:
-        model = parse.model(source, parse.options(option or []))
+    own = brought or []
+    with prepared(context, source, option, reads=own, writes=[save, json]) as (model, progress):
         plan = Auto(
             brought=reporting.load(brought, model) if brought else None,
             budget=budget, confidence=confidence, rounds=rounds, max_seconds=max_seconds,
             watch=progress.tell,
         )  # fmt: skip
         words = BasisWords(basis, nonnegative)
-        league = _run(plan, model, words, wanted, seed, jobs)
+        found = _run(plan, model, words, wanted, seed, jobs)
     if save is not None:
-        league.save(save)
+        found.save(save)
     screen = console(json)
-    print_table(screen, league.short_table())
+    print_table(screen, found.short_table())
     if save is not None:
-        say(screen, f"saved to {save}: bellweight report {save} --out league.html shows it")
-    write_document(json, {"source": source, "league": plain(league.table().rows),
-                          "winner": league.winner, "cost": league.cost,
-                          "half_width": league.half_width})  # fmt: skip
+        say(screen, f"saved to {save}: bellweight report {save} --out race.html shows it")
+    write_document(json, {"source": source, "race": plain(found.table().rows),
+                          "winner": found.winner, "cost": found.cost.mean,
+                          "half_width": found.cost.half_width})  # fmt: skip
     return exits.DONE
 
 
@@ -110,7 +106,7 @@ def _run(
 
     sample = sampling.sample(wanted, model, seed)
     with warnings.catch_warnings():
-        # Candidates that end badly are told in the league.
+        # Candidates that end badly are told in its table.
         warnings.simplefilter("ignore", BellweightWarning)
         return solve(
             model, parse.basis(basis, model), plan,

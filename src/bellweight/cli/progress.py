@@ -2,7 +2,7 @@
 
 It appears after two seconds, on a terminal only unless asked for, and never touches stdout. Where
 stderr is not a terminal, asking for it gives a plain line every few seconds. That a model is being
-compiled is said everywhere, at once, unless progress is not wanted.
+compiled is always said at once, unless progress is switched off.
 """
 
 from __future__ import annotations

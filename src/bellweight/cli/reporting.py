@@ -17,29 +17,36 @@ if TYPE_CHECKING:
     from bellweight.results.result import Result
 
 
-def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
-    """Return saved results by the names of their files."""
+def load_one(path: Path, model: Model | None) -> Result:
+    """Return a saved result with its model."""
     from bellweight.results.result import Result
 
+    return Result.load(path, model=model)
+
+
+def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
+    """Return saved results by the names of their files."""
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [str(path) for path in paths]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise parse.usage(f"{twice[0]} is named twice: name each file once")
-    return {name: Result.load(path, model=model) for name, path in zip(names, paths, strict=True)}
+    return {name: load_one(path, model) for name, path in zip(names, paths, strict=True)}
 
 
 def subject(paths: Sequence[Path], model: Model | None) -> Presentable | dict[str, Result]:
-    """Return what the files hold: one comparison, league or result, or several results."""
+    """Return what the files hold: one comparison or answer of a plan, or several results."""
+    from bellweight import plans
     from bellweight.common import files
     from bellweight.evaluation.evaluate import Comparison
-    from bellweight.plans.race_result import RaceResult
-    from bellweight.plans.resampling import ResampledResult
     from bellweight.results.result import Result
 
     if len(paths) == 1:
-        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, ResampledResult)
+        held: Presentable = files.load(
+            paths[0], Result, Comparison, plans.RaceResult, plans.ResampledResult,
+            plans.EnrichedResult, plans.PointwiseMaximumResult, plans.SelfGuidedResult,
+        )  # fmt: skip
         if not isinstance(held, Result):
             return held
     found = load(paths, model)
@@ -77,7 +84,7 @@ def compared(
         if "random" in policies:
             raise parse.usage("--random does not go with a file named random: rename it")
         policies["random"] = Uniform()
-    fresh = max(result.seed for result in results.values()) + 1
+    fresh = max(result.fresh_seed for result in results.values())
     return compare(
         model,
         policies,

@@ -1,22 +1,91 @@
-"""The parts of `bellweight reproduce`: what to compute, what to keep, and what to show."""
+"""`bellweight reproduce`: what to compute, what to keep, and what to show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 
-from bellweight.cli import parse
-from bellweight.cli.output import Interrupted, say
+from bellweight.cli import exits, parse
+from bellweight.cli.app import EPILOG, Jobs, JsonFile, Seed, app
+from bellweight.cli.output import (
+    Interrupted,
+    check_folder,
+    check_writable,
+    console,
+    say,
+    write_document,
+)
 from bellweight.cli.progress import Progress
 from bellweight.common.status import ArgumentError
 
 if TYPE_CHECKING:
     from bellweight.display import Table
     from bellweight.reproduce import Artefact, Reproduction, Settings
+
+
+@app.command(epilog=EPILOG)
+def reproduce(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Of the paper: all, table1 to table5, figure-queue, figure-occupancy, "
+            "figure-network or figure-convergence.",
+        ),
+    ],
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="Per policy (table2: and sample), or per estimate.")
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="table1, table5: exact values only, no simulation.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version of it; all in a few minutes.")
+    ] = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=1, help="table2: samples of constraint states; 5 by default."),
+    ] = None,
+    states: Annotated[
+        str | None,
+        typer.Option(help="How many constraint states, as in 5000,20000."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write NAME.json, .csv, .txt and .tex there, pictures and index.html; all "
+            "and table2 go on from there. all: reproduction, or reproduction-quick, by default.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+) -> int:
+    """Compute a table or figure of the paper again, or all, beside the paper's own numbers."""
+    check_writable(json)
+    check_folder(out)
+    words: dict[str, Any] = {
+        "episodes": episodes,
+        "samples": samples,
+        "states": parse.whole_numbers(states, "--states"),
+        "exact": exact,
+        "quick": quick,
+        "seed": seed,
+        "jobs": jobs,
+    }
+    compute = _everything if name == "all" else _one
+    with Progress(name, context.obj) as progress:
+        outcome = compute(name, out, words, progress)
+    outcome.show(console(json))
+    write_document(json, outcome.document)
+    return exits.DONE
 
 
 @dataclass(frozen=True)
@@ -38,7 +107,7 @@ class Outcome:
             say(screen, line)
 
 
-def one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progress) -> Outcome:
+def _one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progress) -> Outcome:
     """Compute one table or figure."""
     from bellweight.reproduce import folder, index, times
 
@@ -58,7 +127,7 @@ def one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progres
     return Outcome((*found.tables(), *timed), tuple(lines), folder.document(found))
 
 
-def everything(
+def _everything(
     name: str, out: Path | None, words: Mapping[str, Any], progress: Progress
 ) -> Outcome:
     """Compute all tables and figures that the folder lacks; Ctrl-C says what is there."""

@@ -1,11 +1,11 @@
 """What the command line says about models whose states cannot be enumerated.
 
-The program of an event model has the rows of sampled states, that of a linear model the rows that
-pricing finds. The occupancies of both are simulated.
+Their occupancies are simulated. Where rows come from sampled states, these are drawn here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from bellweight.cli import parse
 
 if TYPE_CHECKING:
     from bellweight.models import Model
-    from bellweight.program import PricedRows, SampledRows
+    from bellweight.program import SampledRows
     from bellweight.simulation import Simulation
 
 STATES = 5_000
@@ -56,9 +56,9 @@ class SampleWords:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows and the simulation of an event or linear model, and what to say about them."""
+    """The sampled rows, if any, and the simulation of a model, and what to say about them."""
 
-    rows: SampledRows | PricedRows
+    rows: SampledRows | None
     simulation: Simulation
     facts: dict[str, Any]
 
@@ -76,40 +76,28 @@ class Sample:
 
 
 def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
-    """Draw the states of an event model; None for a tabular model, which has all of its own."""
+    """Draw states where rows are sampled; None for a model whose states are all listed."""
     from bellweight.backends import backend_of
-    from bellweight.program import PricedRows, SampledRows
+    from bellweight.program import SampledRows
     from bellweight.simulation import Simulation
 
     backend = backend_of(model)
     if backend.lists_states:
-        _refuse_all(words)
+        _refuse(words.given(), f"{backend.noun}: its states are all known, nothing is simulated")
         return None
     simulation = Simulation(EPISODES if words.episodes is None else words.episodes, words.horizon)
     facts = {"episodes": simulation.episodes, "horizon": simulation.steps(model.discount)}
     if not backend.samples_states:
-        _refuse_states(words)
-        return Sample(PricedRows(), simulation, facts)
+        unused = [name for name in words.given() if name not in _SIMULATING]
+        _refuse(unused, f"{backend.noun}: its rows are found by pricing, no states are sampled")
+        return Sample(None, simulation, facts)
     states, origin = _states(words, model, seed)
     return Sample(SampledRows(states), simulation, {**origin, **facts})
 
 
-def _refuse_all(words: SampleWords) -> None:
-    for name in words.given():
-        owner = "an event model" + (" or a linear one" if name in _SIMULATING else "")
-        raise parse.usage(
-            f"{parse.flag(name)} goes with {owner}: this one's states are all known and nothing is "
-            "simulated"
-        )
-
-
-def _refuse_states(words: SampleWords) -> None:
-    for name in words.given():
-        if name not in _SIMULATING:
-            raise parse.usage(
-                f"{parse.flag(name)} goes with an event model: the rows of this one, a linear "
-                "model, are found by pricing over its whole box and no states are sampled"
-            )
+def _refuse(names: Iterable[str], reason: str) -> None:
+    for name in names:
+        raise parse.usage(f"{parse.flag(name)} does not go with {reason}")
 
 
 def _states(words: SampleWords, model: Any, seed: int) -> tuple[Any, dict[str, Any]]:

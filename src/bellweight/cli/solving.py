@@ -206,6 +206,6 @@ def _advice(result: Result, commands: Commands) -> str:
     cost, bound = result.cost, result.lower_bound
     if cost is None or bound is None or not result.is_exact:
         return commands.simulate
-    if cost - bound <= _NEARLY * abs(cost):
+    if cost.mean - bound <= _NEARLY * abs(cost.mean):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer --basis may tighten the bound; bellweight evaluate simulates a saved result"

@@ -6,7 +6,7 @@ PROBABILITY: Final = 1e-8
 """How far a probability row, an initial distribution or a weight vector may be from sum one."""
 
 FEASIBILITY: Final = 1e-10
-"""Largest Bellman violation accepted, relative to the row's own cost per step (see alp.py)."""
+"""Largest Bellman violation accepted, relative to the row's own cost per step (see auditing.py)."""
 
 OPTIMALITY: Final = 1e-9
 """Largest relative duality gap and dual residual accepted by the audit."""
@@ -21,14 +21,116 @@ A few hundred times the rounding error of the slack itself: rows closer than thi
 apart in double precision.
 """
 
+NEAR: Final = 1e-9
+"""Relative slack below which a row is looked at again with full precision: it may be tight."""
+
 TIE: Final = 1e-12
 """Two actions tie when their values differ by less than this, relative to the values."""
 
 DEPENDENT: Final = 1e-10
 """A basis column is dependent when this little of it lies outside the span of earlier ones."""
 
+SPAN: Final = 1e-9
+"""Share of a vector's length that may be missing where it is made of basis functions."""
+
+ADDS_UP: Final = 1e-12
+"""How far the sum of functions that add up to one may be from it."""
+
+CONSTANT_VALUE: Final = 1e-9
+"""A value function is constant when it varies by less than this share of the costs."""
+
 DUAL: Final = 1e-7
 """Largest relative error of the minimum-norm dual's equations and objective."""
+
+POSITIVE: Final = 1e-12
+"""Share of all dual mass below which a multiplier may be rounding."""
+
+REACHED: Final = 1e-9
+"""Share of the moments that may be out of a dual's reach by rounding."""
+
+CLEAR_GROWTH: Final = 1e-7
+"""Relative growth of the objective along a direction that cannot be rounding."""
+
+COEFFICIENT: Final = 1e-15
+"""Relative error of a coefficient, a few times that of rounding it."""
+
+SPOILT: Final = 0.01
+"""Share of the objective that rounding of the coefficients may take before it says nothing."""
+
+MOVED: Final = 1e-10
+"""Share of the largest multiplier by which rounding of the moments may move one."""
+
+MISSED: Final = 2e-15
+"""Share of a dropped function's moment by which a dual misses it beyond rounding."""
+
+SAME_MOMENTS: Final = 1e-9
+"""Moments are those of given weights when they differ by this share of themselves."""
+
+SAME_MOMENTS_LEAST: Final = 1e-12
+"""The same, as a share of the largest moment, for moments next to zero."""
+
+LEAST_SQUARES: Final = 1e-15
+"""Singular values below this share of the largest are zero in the equations of a basis."""
+
+RATIO: Final = 1e-12
+"""Relative difference below which two entries, or ratios, of a simplex step are the same."""
+
+SOLVER: Final = 1e-10
+"""Feasibility tolerance of HiGHS: the tightest that it accepts."""
+
+SOLVER_LOOSE: Final = 1e-8
+"""The same for moments that are reached only up to rounding."""
+
+SOLVER_ENTRY: Final = 1e-12
+"""Entries of the matrix below this are dropped by HiGHS; by default it drops those below 1e-9."""
+
+SOLVER_MISSED: Final = 1.0
+"""Moments are of size one: an answer that misses them by more has reached nothing."""
+
+INTEGER: Final = 1e-9
+"""How far a point may be outside the constraints of a program over whole numbers."""
+
+WHOLE: Final = 1e-6
+"""A relaxed answer this close to whole numbers is rounded and checked."""
+
+QUADRATIC: Final = 1e-11
+"""Accuracy asked of Clarabel, and the share of the largest multiplier that its error may be."""
+
+QUADRATIC_SUPPORT: Final = 1e-7
+"""Share of the largest entry below which an entry of Clarabel's answer counts as zero."""
+
+RANK: Final = 1e-13
+"""Singular values of tight rows below this share of the largest are zero."""
+
+CONDITIONS: Final = 1e-9
+"""Relative error of the minimum-norm program's optimality conditions that is accepted."""
+
+LEAST_REGULARISATION: Final = 1e-10
+"""Smallest regularisation, in typical costs times 1 - discount: less is lost in rounding."""
+
+NEWTON: Final = 1e-10
+"""Relative size of the gradient at which Newton steps have found the minimum."""
+
+NEWTON_ROUGH: Final = 1e-4
+"""The same for larger regularisations that are solved on the way."""
+
+NEWTON_RANK: Final = 1e-12
+"""Singular values of violated rows below this share of the largest are zero."""
+
+FLAT: Final = 1e-13
+"""Share of its terms below which a slope is zero."""
+
+DOUBLED_ROUNDING: Final = 1e-27
+"""A difference of numbers with twice the digits is zero below this share of them."""
+
+DOUBLED_VIOLATION: Final = 1e-21
+"""With twice the digits, a row is violated beyond this share of the size of its terms."""
+
+REPAIR_FREE: Final = 1e-8
+"""Share of the value that a shift of the constant may cost without a better way being sought."""
+
+REPAIR_LITTLE: Final = 1e-6
+"""Share of the value that a margin for plain arithmetic may cost."""
 
 FLOW_BALANCE: Final = 1e-10
 """Largest 1-norm of the flow-balance residual of an exact occupancy."""

@@ -7,15 +7,13 @@ and, for those who cannot see it, a sentence (`alt`) with a table of its numbers
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bellweight.display.table import Column, Table
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Okabe and Ito's, which people with any colour vision can tell apart."""
 
 _MOST_ROWS = 200
 _Array = np.ndarray[Any, np.dtype[Any]]
@@ -125,6 +123,14 @@ class HeatMap:
 
 
 Picture = Chart | HeatMap
+
+
+def visible_heights(lines: Sequence[Line], x_range: tuple[float, float]) -> tuple[float, float]:
+    """Return the range of heights inside a range of positions, with a margin around it."""
+    low, high = x_range
+    seen = np.concatenate([line.y[(line.x >= low) & (line.x <= high)] for line in lines])
+    margin = 0.05 * float(np.ptp(seen)) or 0.05 * abs(float(seen[0])) or 1.0
+    return float(seen.min()) - margin, float(seen.max()) + margin
 
 
 def name_of(value: float, names: tuple[str, ...]) -> str:

@@ -1,8 +1,10 @@
-"""Colours for things without an order."""
+"""Colours of Okabe and Ito, which people with any colour vision can tell apart."""
 
 from __future__ import annotations
 
-from bellweight.display.charts import COLOURS
+BLACK, BLUE, RED, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
+PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 
 
 def colours_of(n: int) -> list[str]:

@@ -16,8 +16,9 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture
-from bellweight.display.colours import colours_of
+from bellweight.display.axes import light_frame, new_figure
+from bellweight.display.charts import Chart, HeatMap, Line, Picture
+from bellweight.display.colours import COLOURS, colours_of
 
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -35,7 +36,7 @@ def draw(pictures: Sequence[Picture], *, columns: int = 2) -> Figure:
     down = -(-len(pictures) // across) or 1
     height = _PANEL[1] if len(pictures) != 1 else _height(pictures[0])
     size = (_PANEL[0] * across, height * down)
-    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    figure = new_figure(size, _DPI)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for axes, picture in zip(panels, pictures, strict=False):
         if isinstance(picture, Chart):
@@ -68,10 +69,7 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
     if chart.y_range is not None:
         axes.set_ylim(chart.y_range)
     _name(axes, chart)
-    axes.grid(visible=True, color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    light_frame(axes)
     if len(chart.lines) > 1:
         axes.legend(frameon=False, fontsize="small")
 

@@ -1,7 +1,6 @@
 """Figures: functions that return a Matplotlib `Figure`; nothing is shown on a screen.
 
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lines differ
-by marker and dash as well, for print without colour.
+Lines differ by marker and dash as well as by colour, for print without colour.
 """
 
 from __future__ import annotations
@@ -15,14 +14,16 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from bellweight.display.axes import light_frame, new_figure
+from bellweight.display.colours import BLUE, GREEN, PURPLE, RED
+
 _STYLES = (
-    ("#D55E00", "o", "-"),
-    ("#0072B2", "s", "--"),
-    ("#009E73", "^", "-."),
-    ("#CC79A7", "D", ":"),
+    (RED, "o", "-"),
+    (BLUE, "s", "--"),
+    (GREEN, "^", "-."),
+    (PURPLE, "D", ":"),
 )
 _SIZE = (6.4, 4.2)
-_DPI = 200
 _MOST_TICKS = 8
 _CELL = (0.62, 0.42)  # inches of a heat map's cell
 _MAPS = (
@@ -43,7 +44,7 @@ def convergence_figure(
     A difference of exactly zero has no place on a log axis: it is drawn as an open marker on a
     line of its own below all others, labelled 0. `noise` is a level to compare with.
     """
-    figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    figure = new_figure(_SIZE)
     axes = figure.subplots()
     axes.set_yscale("log")
     positive = [d for curve in differences.values() for d in curve if d > 0.0]
@@ -61,10 +62,7 @@ def convergence_figure(
     axes.set_xlabel("iteration $m$")
     axes.set_ylabel(r"$\|c^{(m)\top}\Phi - c^{(m-1)\top}\Phi\|_1$  (jobs and jobs$^2$)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(visible=True, which="major", color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    light_frame(axes)
     axes.legend(frameon=False, loc="best")
     axes.set_title(title, fontsize="medium", loc="left")
     return figure
@@ -137,9 +135,7 @@ def sensitivity_figure(found: Grid, *, title: str = "") -> Figure:
     n_steps, n_maps = len(found.step_sizes), len(_MAPS)
     width = max(2.9, _CELL[0] * len(found.temperatures) + 1.4)
     height = max(2.2, _CELL[1] * len(found.smoothing_masses) + 1.3)
-    figure = Figure(
-        figsize=(n_maps * width, n_steps * height + 0.3), dpi=_DPI, layout="constrained"
-    )
+    figure = new_figure((n_maps * width, n_steps * height + 0.3))
     panels = figure.subplots(n_steps, n_maps, squeeze=False)
     for column, (name, heading, is_log) in enumerate(_MAPS):
         grids = [found.grid(name, step) for step in found.step_sizes]

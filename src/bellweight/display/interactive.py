@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.display.charts import COLOURS, Chart, HeatMap, Line, Picture, name_of
-from bellweight.display.colours import colours_of
+from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of
+from bellweight.display.colours import COLOURS, colours_of
 from bellweight.display.markup import to_html
 from bellweight.display.page import asset
 from bellweight.display.table import Table

@@ -11,17 +11,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-# Black for what all others are compared with, then colours of Okabe and Ito.
+from bellweight.display.axes import light_frame, new_figure
+from bellweight.display.colours import BLACK, BLUE, ORANGE, RED, SKY
+
+# Black for what all others are compared with.
 _Dash = tuple[float, tuple[float, ...]]
 _STYLES: tuple[tuple[str, str, _Dash], ...] = (
-    ("#000000", "", (0, ())),
-    ("#E69F00", "o", (0, (6, 2))),
-    ("#56B4E9", "s", (0, (4, 1.5, 1, 1.5))),
-    ("#D55E00", "^", (0, (2, 1.2))),
-    ("#0072B2", "D", (0, (1, 1.4))),
+    (BLACK, "", (0, ())),
+    (ORANGE, "o", (0, (6, 2))),
+    (SKY, "s", (0, (4, 1.5, 1, 1.5))),
+    (RED, "^", (0, (2, 1.2))),
+    (BLUE, "D", (0, (1, 1.4))),
 )
 _PANEL = (3.3, 2.5)  # inches
-_DPI = 200
 _SHIFT = 0.012  # of the height, between curves that would hide each other
 
 
@@ -48,7 +50,7 @@ def panel_figure(rows: Sequence[Sequence[Panel]]) -> Figure:
     """Draw panels row by row; the first curve is the one to compare with."""
     n_columns = max(len(row) for row in rows)
     size = (_PANEL[0] * n_columns, _PANEL[1] * len(rows) + 0.5)
-    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    figure = new_figure(size)
     grid = figure.subplots(len(rows), n_columns, squeeze=False)
     for line, row in zip(grid, rows, strict=True):
         for axes, panel in zip(line, row, strict=True):
@@ -92,10 +94,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     if panel.y_range is not None:
         axes.set_ylim(*panel.y_range)
         _name_missing(axes, panel)
-    axes.grid(visible=True, color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    light_frame(axes)
 
 
 def _name_missing(axes: Axes, panel: Panel) -> None:

@@ -21,15 +21,15 @@ Pictures = Mapping[str, Callable[[], Sequence[Picture]]]
 
 
 class Presentable(ABC):
-    """A thing that tells itself as a table and as pictures, from which all faces follow."""
+    """Anything with a table and pictures; how it prints and is drawn follows from these."""
 
     @abstractmethod
     def table(self) -> Table:
-        """Return what there is to say, as a table."""
+        """Return the numbers to show, as a table."""
 
     @abstractmethod
     def pictures(self) -> Pictures:
-        """Return what there is to see, by name."""
+        """Return the pictures to show, by name."""
 
     def charts(self, *names: str) -> tuple[Picture, ...]:
         """Return the pictures of these names, or all, as data."""

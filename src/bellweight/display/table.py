@@ -70,7 +70,7 @@ def shown(column: Column, row: Mapping[str, Any]) -> str:
 
 
 def pair_text(mean: float, half_width: float, sign: str = "") -> str:
-    """Return an estimate with its error, to as many digits as the error leaves meaning to."""
+    """Return an estimate with its error, to as many digits as the error makes meaningful."""
     small = 0.0 < half_width < 0.01
     digits = min(15, 1 - math.floor(math.log10(half_width))) if small else 3
     return f"{mean:{sign},.{digits}f} +- {half_width:,.{digits}f}"

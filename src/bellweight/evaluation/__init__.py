@@ -3,6 +3,7 @@
 Occupancies, `evaluate`, `compare` and `race`, with the errors of what they estimate.
 """
 
+from bellweight.backends import Estimate
 from bellweight.evaluation.evaluate import (
     Comparison,
     Difference,
@@ -16,6 +17,7 @@ from bellweight.evaluation.race import Race, RankedPolicy, race
 __all__ = [
     "Comparison",
     "Difference",
+    "Estimate",
     "Evaluation",
     "Race",
     "RankedPolicy",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends import backend_of
+from bellweight.backends import Estimate, backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
@@ -52,6 +52,11 @@ class Evaluation(Presentable):
     tail_bound: float | None
     seed: int
     tail_reason: str = ""
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean and its half-width alone."""
+        return Estimate(self.mean, self.half_width)
 
     def table(self) -> Table:
         """Return the estimate and its errors as a table of one row."""
@@ -304,7 +309,7 @@ def _until(
     rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
     finished: Finished | None,
 ) -> FloatArray:  # fmt: skip
-    """Simulate until the half-width is at most the target, adding what seems to be missing."""
+    """Simulate until the half-width is at most the target, adding the episodes that it needs."""
     costs = episode_costs(rollout, 0, _FIRST_EPISODES, horizon, seed, jobs, finished)
     while (width := mean_and_half_width(costs)[1]) > target:
         wanted = int(1.05 * len(costs) * (width / target) ** 2) + 1

@@ -4,9 +4,9 @@ All policies meet the same random numbers. After each look, whoever is worse tha
 doubt drops out, and the others go on with twice the episodes. Each paired comparison is made at a
 level divided by the number of comparisons there can be (Bonferroni, Student's t), so over the whole
 race the best policy is dropped with a chance of at most 1 - confidence, as far as means of a
-thousand episodes or more are normal: a cost that is huge once in ten thousand episodes is beyond
-it. Policies whose episodes all cost the same in the first look count as one from then on. On
-tabular models costs are exact and there is nothing to race for.
+thousand episodes or more are normally distributed; that fails for a cost that is huge once in ten
+thousand episodes. Policies whose episodes all cost the same in the first look count as one from
+then on. On tabular models costs are exact, so the policies are ranked without a race.
 
 The costs of a race are those by which its winner was chosen, hence biased in its favour: judge it
 on fresh random numbers.
@@ -45,7 +45,7 @@ _SAME_COST = 1e-12  # relative difference of exact costs that is rounding
 _NO_SPREAD = 1e-9  # half-width of a difference, relative to its mean, that is rounding
 
 
-@files.storable("RankedPolicy")
+@files.storable("Standing")
 @dataclass(frozen=True)
 class RankedPolicy:
     """What a race says of one policy; `alike` names others that cost the same.

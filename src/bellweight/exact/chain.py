@@ -1,24 +1,30 @@
 """Linear systems of the chain that a policy induces: (I - discount P) x = b and its transpose.
 
 Three uses, one solver: values of a policy, occupancies, policy iteration. A chain whose states can
-be ordered in a narrow band is solved by banded elimination, any other by sparse LU, and a chain too
-large for that by successive approximation with GMRES as accelerator. Whatever the route, the
-residual is measured on the original system and iterated down: a solver's word is not evidence.
+be ordered in a narrow band is solved by banded elimination. Elsewhere elimination fills in (on
+grids and random graphs without limit), so a chain is solved by iteration (`iteration`), whose
+passes cost what the chain has transitions; where that takes longer than elimination in the best
+known band, elimination takes over. Whatever the route, the residual is measured on the original
+system and iterated down: a solver's word is not evidence.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_banded
-from scipy.sparse.linalg import LinearOperator, SuperLU, gmres, splu
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.exact.iteration import FixedPoint
 
-_MAX_BAND = 64
-_MAX_DIRECT = 200_000
+_CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
+_MAX_ORDERED = 1 << 21  # transitions up to which a better ordering is looked for
+_MAX_ENTRIES = 1 << 27  # that elimination may store, 1 GB
 _REFINEMENTS = 3
-_GMRES_RESTART = 40
 
 
 class Chain:
@@ -27,25 +33,45 @@ class Chain:
     def __init__(self, transition: sparse.csr_array, discount: float) -> None:
         self.transition = transition
         self.discount = discount
-        self._band = _bandwidths(transition)
-        self._factor: SuperLU | None = None
-        self._bands: dict[bool, FloatArray] = {}
-        self._transposed: sparse.csr_array | None = None
+        self._diagonals: dict[bool, FloatArray] = {}
 
-    def values(self, cost: FloatArray) -> FloatArray:
-        """Return x with x = cost + discount P x."""
-        return self._solve(cost, transposed=False)
+    def values(
+        self, cost: FloatArray, guess: FloatArray | None = None, tol: float = 0.0
+    ) -> FloatArray:
+        """Return x with x = cost + discount P x.
 
-    def occupancy(self, initial: FloatArray) -> FloatArray:
+        `guess` (S,) is where an iteration begins, and `tol` the residual with which it may end.
+        """
+        return self._solve(cost, guess, tol, transposed=False)
+
+    def occupancy(self, initial: FloatArray, guess: FloatArray | None = None) -> FloatArray:
         """Return x with x = (1 - discount) initial + discount P' x."""
-        return self._solve((1.0 - self.discount) * initial, transposed=True)
+        inflow = (1.0 - self.discount) * initial
+        return self._solve(inflow, guess, 0.0, transposed=True)
 
     def residual(self, x: FloatArray, constant: FloatArray, *, transposed: bool) -> FloatArray:
         """Return constant + discount P x - x, or the same with P'."""
-        return constant + self.discount * (self._matrix(transposed) @ x) - x
+        return self._system(transposed).residual(x, constant)
 
-    def _solve(self, constant: FloatArray, *, transposed: bool) -> FloatArray:
-        x = self._approximate(constant, transposed)
+    def _solve(
+        self, constant: FloatArray, guess: FloatArray | None, tol: float, *, transposed: bool
+    ) -> FloatArray:
+        if self._natural.passes <= _CHEAP_PASSES:
+            return self._eliminated(self._natural, constant, transposed)
+        system = self._system(transposed)
+        x, is_solved = system.solve(constant, guess, tol, _CHEAP_PASSES)
+        if not is_solved:
+            # No more work on iterating than elimination would take: twice the better of the two.
+            band = self._narrowest
+            most = np.inf if band is None else band.passes
+            x, is_solved = system.solve(constant, x, tol, most)
+            if band is not None and not is_solved:
+                return self._eliminated(band, constant, transposed)
+        return x
+
+    def _eliminated(self, band: Band, constant: FloatArray, transposed: bool) -> FloatArray:
+        """Return the answer of elimination in a band, corrected by what it leaves."""
+        x = self._banded(band, constant, transposed)
         best, smallest = x, np.inf
         for _ in range(_REFINEMENTS):
             residual = self.residual(x, constant, transposed=transposed)
@@ -53,67 +79,88 @@ class Chain:
             if not size < smallest:
                 break
             best, smallest = x, size
-            x = x + self._approximate(residual, transposed)
+            x = x + self._banded(band, residual, transposed)
         return best
 
-    def _approximate(self, constant: FloatArray, transposed: bool) -> FloatArray:
-        if max(self._band) <= _MAX_BAND:
-            return self._banded(constant, transposed)
-        if len(constant) <= _MAX_DIRECT:
-            return self._direct(constant, transposed)
-        return self._iterate(constant, transposed)
+    @cached_property
+    def _natural(self) -> Band:
+        """The band of the states as they are numbered."""
+        return Band.of(self.transition, np.arange(self.transition.shape[0]))
 
-    def _banded(self, constant: FloatArray, transposed: bool) -> FloatArray:
-        below, above = reversed(self._band) if transposed else self._band
-        if transposed not in self._bands:
-            self._bands[transposed] = self._system_bands(below, above, transposed)
-        return np.asarray(
-            solve_banded((below, above), self._bands[transposed], constant, check_finite=False)
+    @cached_property
+    def _narrowest(self) -> Band | None:
+        """The narrowest band that is known, None where it is too wide for the memory."""
+        found = self._natural
+        if self.transition.nnz <= _MAX_ORDERED:
+            order = reverse_cuthill_mckee(sparse.csr_matrix(self.transition))
+            found = min(found, Band.of(self.transition, order), key=lambda band: band.passes)
+        return found if found.n_entries <= _MAX_ENTRIES else None
+
+    def _banded(self, band: Band, constant: FloatArray, transposed: bool) -> FloatArray:
+        widths = (band.above, band.below) if transposed else (band.below, band.above)
+        if transposed not in self._diagonals:
+            self._diagonals[transposed] = self._system_diagonals(band, *widths, transposed)
+        x = np.empty(len(constant))
+        x[band.order] = solve_banded(
+            widths, self._diagonals[transposed], constant[band.order], check_finite=False
         )
+        return x
 
-    def _system_bands(self, below: int, above: int, transposed: bool) -> FloatArray:
+    def _system_diagonals(self, band: Band, below: int, above: int, transposed: bool) -> FloatArray:
         """Return I - discount P, or its transpose, as diagonals (below + above + 1, S)."""
-        matrix = self._matrix(transposed)
-        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        bands = np.zeros((below + above + 1, matrix.shape[0]))
+        row, column = _places(self.transition, band.order)
+        if transposed:
+            row, column = column, row
+        diagonals = np.zeros((below + above + 1, len(band.order)))
         # A plain assignment: products of sparse matrices hold every entry once.
-        bands[above + row - matrix.indices, matrix.indices] = -self.discount * matrix.data
-        bands[above] += 1.0
-        return bands
+        diagonals[above + row - column, column] = -self.discount * self.transition.data
+        diagonals[above] += 1.0
+        return diagonals
 
-    def _direct(self, constant: FloatArray, transposed: bool) -> FloatArray:
-        if self._factor is None:
-            system = sparse.identity(len(constant), format="csc") - self.discount * self.transition
-            self._factor = splu(sparse.csc_matrix(system))
-        return np.asarray(self._factor.solve(constant, trans="T" if transposed else "N"))
+    def _system(self, transposed: bool) -> FixedPoint:
+        return self._backward if transposed else self._forward
 
-    def _iterate(self, constant: FloatArray, transposed: bool) -> FloatArray:
-        """Solve by GMRES, then by plain iteration, which contracts by the discount each time."""
-        matrix = self._matrix(transposed)
-        n = len(constant)
-        operator = LinearOperator((n, n), matvec=lambda x: x - self.discount * (matrix @ x))
-        scale = float(np.abs(constant).sum()) or 1.0
-        x, _ = gmres(operator, constant, rtol=1e-13, restart=_GMRES_RESTART, maxiter=25)
-        for _ in range(int(np.ceil(np.log(1e-15) / np.log(self.discount)))):
-            following = constant + self.discount * (matrix @ x)
-            change = float(np.abs(following - x).sum())
-            x = following
-            if change <= 1e-14 * scale:
-                break
-        return np.asarray(x)
+    @cached_property
+    def _forward(self) -> FixedPoint:
+        return FixedPoint(self.transition, self.discount)
 
-    def _matrix(self, transposed: bool) -> sparse.csr_array:
-        if not transposed:
-            return self.transition
-        if self._transposed is None:
-            self._transposed = sparse.csr_array(self.transition.T)
-        return self._transposed
+    @cached_property
+    def _backward(self) -> FixedPoint:
+        transposed = sparse.csr_array(self.transition.T)
+        return FixedPoint(transposed, self.discount, is_transposed=True)
 
 
-def _bandwidths(matrix: sparse.csr_array) -> tuple[int, int]:
-    """Return how far below and above the diagonal the entries reach."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    if len(rows) == 0:
-        return 0, 0
-    offsets = matrix.indices - rows
-    return max(0, int(-offsets.min())), max(0, int(offsets.max()))
+@dataclass(frozen=True, eq=False)
+class Band:
+    """An ordering of states and how far the entries reach below and above the diagonal.
+
+    Elimination in this order fills nothing outside the band. `n_entries` is what it stores, and
+    `passes` what it costs in passes over the matrix, about.
+    """
+
+    order: IntArray
+    below: int
+    above: int
+    n_entries: int
+    passes: float
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_array, order: IntArray) -> Band:
+        """Measure an ordering of the states of a matrix."""
+        rows, columns = _places(matrix, order)
+        offsets = columns - rows
+        below = max(0, int(-offsets.min(initial=0)))
+        above = max(0, int(offsets.max(initial=0)))
+        widest = max(below, above)
+        n_entries = len(order) * (3 * widest + 1)
+        # Blocked elimination does about twice as many operations a second as a sparse product.
+        passes = 0.5 * len(order) * widest * (below + above) / max(1, matrix.nnz)
+        return cls(order, below, above, n_entries, passes)
+
+
+def _places(matrix: sparse.csr_array, order: IntArray) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of the entries of a matrix whose states are put in an order."""
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    rows = np.repeat(position, np.diff(matrix.indptr))
+    return rows, position[matrix.indices]

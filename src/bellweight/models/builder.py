@@ -205,9 +205,16 @@ class LinearBuilder:
         self._preference = expression(amount)
 
     def build(
-        self, *, kernels: Kernels | None = None, cost_bound: tuple[float, float] | None = None
+        self,
+        *,
+        kernels: Kernels | None = None,
+        first_cost: float | None = None,
+        cost_growth: float | None = None,
     ) -> LinearModel:
-        """Return the model; every state variable needs a `follow`."""
+        """Return the model; every state variable needs a `follow`.
+
+        `first_cost` and `cost_growth` bound the tail of simulated costs, as in `LinearModel`.
+        """
         for variable in self._variables["state"]:
             if variable not in self._next:
                 raise ModelError(f"the next {variable.name} is not given: use follow")
@@ -239,7 +246,8 @@ class LinearBuilder:
             preference=(
                 None if self._preference is None else self._matrix([self._preference], "action")[0]
             ),
-            cost_bound=cost_bound,
+            first_cost=first_cost,
+            cost_growth=cost_growth,
             kernels=kernels,
             name=self.name,
         )
@@ -295,7 +303,7 @@ def _label(name: str, index: Index) -> str:
 
 
 def _entry(value: Any, index: Index) -> Any:
-    """Return the entry of a mapping, or what stands for all."""
+    """Return the entry of a mapping; anything else is the same for all indices."""
     if not isinstance(value, Mapping):
         return value
     if index not in value:

@@ -242,7 +242,7 @@ def announcing(say: Callable[[str], None]) -> AbstractContextManager[Any]:
 
 
 class _Announcer(event.Listener):
-    """Hears from Numba when it begins to compile; what it finds on disk makes no sound."""
+    """Hears from Numba when it begins to compile; code from the cache is not reported."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

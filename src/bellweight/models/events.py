@@ -404,7 +404,7 @@ class EventModel(FunctionModel):
         return jumps.astype(np.int64)
 
     def _check_start(self) -> None:
-        """Look at the first states for what can be seen at once."""
+        """Check the first states for mistakes that show there already."""
         states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
         n, action = np.nonzero(self.admissible_mask(states))
         _, chance, _ = self.expand(states[n], action)

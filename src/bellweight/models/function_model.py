@@ -12,6 +12,7 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source
+from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
 
@@ -60,6 +61,11 @@ class FunctionModel(ABC):
     @property
     def jumps(self) -> IntArray | None:
         """The jumps (E, d), when events are given as such."""
+        return None
+
+    @property
+    def structure(self) -> LocalStructure | None:
+        """The local parts that the model is made of, where they are declared."""
         return None
 
     @property

@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -73,16 +73,17 @@ class Kernels:
 
 @files.storable("LinearModel")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearModel:
+class LinearModel(files.Saved, files.Changed):
     """States and actions are vectors, and all that matters about them is linear: pure data.
 
-    The fields are those of the module's mathematics. `noise` is `Independent` laws (k,), or
-    `Sampled`, a function with a claimed mean; `noise_matrix` is the identity by default.
+    The fields have the names of the mathematics at the top of this module. `noise` is
+    `Independent` laws (k,), or `Sampled`, a function with a claimed mean; `noise_matrix` is the
+    identity by default.
     `preference` (m,) breaks ties among greedy actions: the smaller preference' a the better;
-    without it the lexicographically smallest optimal action is taken. `cost_bound` (level, growth)
-    says that the expected |cost| of step t is at most level + growth t under every policy, for the
-    tail of simulated costs. Bounds of zero, infinity and no constraints are the defaults; one
-    number stands for a whole vector.
+    without it the lexicographically smallest optimal action is taken. `first_cost` and
+    `cost_growth` say that the expected |cost| of step t is at most first_cost + cost_growth t under
+    every policy; without them the tail of a simulated cost has no bound. Bounds of zero, infinity
+    and no constraints are the defaults; one number stands for a whole vector.
     """
 
     state_cost: Any
@@ -109,7 +110,8 @@ class LinearModel:
     action_names: tuple[str, ...] = ()
     row_names: tuple[str, ...] = ()
     preference: Any = None
-    cost_bound: tuple[float, float] | None = None
+    first_cost: float | None = None
+    cost_growth: float | None = None
     kernels: Kernels | None = None
     name: str = "linear model"
 
@@ -121,6 +123,7 @@ class LinearModel:
         if n == 0 or m == 0:
             raise ModelError(f"the model has {n} state and {m} action variables, expected some")
         put(self, "discount", checks.discount_factor(self.discount))
+        self._check_tail()
         for kind, count in (("state", n), ("action", m)):
             self._put_bounds(kind, count)
         put(self, "next_state", _matrix(self.next_state, "next_state", (n, n)))
@@ -156,8 +159,17 @@ class LinearModel:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of the data, and of functions as they are when the model is built."""
-        given = (f.name for f in fields(self) if f.name not in ("name", "kernels"))
-        return identity.digest({name: getattr(self, name) for name in given})
+        apart = ("name", "kernels", "first_cost", "cost_growth")
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
+        tail = None if self.first_cost is None else (self.first_cost, self.cost_growth)
+        # The last two under the one name of files of format 1, which know their model by it.
+        return identity.digest(given | {"cost_bound": tail})
+
+    @classmethod
+    def from_format_1(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Take the declared bound on costs apart."""
+        level, growth = stored.pop("cost_bound", None) or (None, None)
+        return {**stored, "first_cost": level, "cost_growth": growth}
 
     @property
     def initial_mean(self) -> FloatArray:
@@ -250,13 +262,16 @@ class LinearModel:
         for role in ("noise", "initial"):
             if isinstance(getattr(self, role), Sampled):
                 raise ModelError(f"{role} is a function, which a file cannot hold: use Independent")
-        files.save(path, self)
+        super().save(path)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by `save`."""
-        model: Self = files.load(path, cls)
-        return model
+    def _check_tail(self) -> None:
+        pair = {"first_cost": self.first_cost, "cost_growth": self.cost_growth}
+        missing = [name for name, value in pair.items() if value is None]
+        if len(missing) == 1:
+            raise ModelError(f"{missing[0]} is not given: give both {' and '.join(pair)}, or none")
+        for name, value in pair.items():
+            if value is not None and not 0.0 <= value < np.inf:
+                raise ModelError(f"{name} is {value}, expected a number of at least 0")
 
     def _put_bounds(self, kind: str, count: int) -> None:
         put = object.__setattr__

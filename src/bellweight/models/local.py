@@ -44,7 +44,7 @@ class Table:
         """Return the values with an axis for each variable of a larger scope."""
         sizes = dict(zip(self.scope, self.values.shape, strict=False))
         rest = self.values.shape[len(self.scope) :]
-        return self.values.reshape(*(sizes.get(v, 1) for v in scope), *rest)
+        return self.values.reshape((*(sizes.get(v, 1) for v in scope), *rest))
 
     def at(self, points: IntArray) -> FloatArray:
         """Return the values at points (n, number of all variables)."""
@@ -81,6 +81,11 @@ class LocalStructure(ABC):
     def dimension(self) -> int:
         """Number of coordinates of the state."""
         return len(self.limits)
+
+    @property
+    def structure(self) -> LocalStructure:
+        """A structure is its own: rows can be bound to it as to a model."""
+        return self
 
     @property
     def endless(self) -> list[int]:

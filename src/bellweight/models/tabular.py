@@ -13,7 +13,6 @@ the border, and every value that Bellweight reports is then a cost, minus the re
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +30,7 @@ Sense = Literal["min", "max"]
 
 @files.storable("TabularModel")
 @dataclass(frozen=True, eq=False)
-class TabularModel:
+class TabularModel(files.Saved):
     """Sorted state-action pairs with sparse transitions: see `from_pairs` and `from_arrays`.
 
     Fields are validated on construction and read-only afterwards. `cost` is always a cost.
@@ -233,16 +232,6 @@ class TabularModel:
         if not 0 <= state < self.n_states:
             raise ModelError(f"state {state} does not exist: expected 0 to {self.n_states - 1}")
         return int(state)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to an `.npz` file, whole or not at all."""
-        files.save(path, self)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by `save`."""
-        model: Self = files.load(path, cls)
-        return model
 
     def __repr__(self) -> str:
         return (

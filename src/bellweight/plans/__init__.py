@@ -6,6 +6,7 @@
 from bellweight.plans.auto import Auto, Candidate
 from bellweight.plans.enrichment import Enriched, EnrichedResult, EnrichedRound
 from bellweight.plans.race_result import RaceResult
+from bellweight.plans.raised_bound import BoundRound, RaisedBound, RaisedBoundResult
 from bellweight.plans.relatives import (
     PointwiseMaximum,
     PointwiseMaximumResult,
@@ -17,6 +18,7 @@ from bellweight.plans.resampling import Resampled, ResampledResult, ResampledRou
 
 __all__ = [
     "Auto",
+    "BoundRound",
     "Candidate",
     "Enriched",
     "EnrichedResult",
@@ -24,6 +26,8 @@ __all__ = [
     "PointwiseMaximum",
     "PointwiseMaximumResult",
     "RaceResult",
+    "RaisedBound",
+    "RaisedBoundResult",
     "Resampled",
     "ResampledResult",
     "ResampledRound",

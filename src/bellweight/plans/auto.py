@@ -1,10 +1,10 @@
 """A portfolio of methods, raced: the policy that wins, and a cost free of selection bias.
 
 Candidates are solved on shared rows; every distinct policy they lead to takes part, PIA's iterates
-and phases included. Policies are raced on common random numbers (`racing.py`), and
-the winner is judged once more on fresh ones. On event models constraint states are then re-drawn
-from the winner's occupancy (`resampling.py`), the methods that use it are run on them, and whoever
-was left races against what they find.
+and phases included. Policies are raced on common random numbers (`evaluation.race`), and the winner
+is judged once more on fresh ones. On event models constraint states are then re-drawn from the
+winner's occupancy (`plans.resampling`), the methods that use it are run on them, and whoever was
+left races against what they find.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends import Iterate, Setup, backend_of
+from bellweight.backends import Estimate, Iterate, Setup, backend_of
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
@@ -55,7 +55,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Auto(Plan[RaceResult]):
-    """Try a portfolio and return the policy that wins, with the whole league.
+    """Try a portfolio and return the policy that wins, with the places of all.
 
     `candidates` maps names to methods, plans, `Candidate`s, policies (baselines, or whatever one
     has) or results; a list gets names by itself. By default: Fixed, Random, PIA with all its
@@ -96,7 +96,7 @@ class Auto(Plan[RaceResult]):
 
     def run(self, settings: SolveSettings) -> RaceResult:
         """Carry out the plan."""
-        return _Season(self, settings).run()
+        return _Search(self, settings).run()
 
 
 def named(candidates: Any) -> dict[str, Any] | None:
@@ -186,7 +186,7 @@ def _regularised(methods: Mapping[str, Method], deltas: Sequence[float]) -> dict
     }
 
 
-class _Season:
+class _Search:
     """One run of the plan: candidates become policies, policies race, the winner is judged."""
 
     def __init__(self, auto: Auto, settings: SolveSettings) -> None:
@@ -225,7 +225,7 @@ class _Season:
             if not self._races:
                 raise
             self._notes.append("Interrupted: the winner is that of the last finished race.")
-        return self._league()
+        return self._race_result()
 
     def _later_rounds(self) -> None:
         """Draw constraint states from the leader's occupancy, solve there, and race who is left."""
@@ -360,7 +360,7 @@ class _Season:
             self._seconds_per_episode = (time.perf_counter() - began) / found.episodes
         self._races.append(found)
 
-    def _league(self) -> RaceResult:
+    def _race_result(self) -> RaceResult:
         model = self.settings.model
         won = self._winner()
         policy = self._policies[won.name]
@@ -370,8 +370,7 @@ class _Season:
         return RaceResult(
             winner=won.name,
             policy=policy,
-            cost=won.mean if judged is None else judged.mean,
-            half_width=0.0 if judged is None else judged.half_width,
+            cost=Estimate(won.mean) if judged is None else judged.estimate,
             evaluation=judged,
             races=tuple(self._races),
             result=self._results.get(won.name),

@@ -92,7 +92,7 @@ def proposed_states(model: TabularModel, result: Result, found: Blind) -> IntArr
     occupancy of the greedy policy, whose residual is the loss that can be proven.
     """
     contribution = found.contribution
-    scale = (1.0 - model.discount) * abs(result.cost or 0.0)
+    scale = (1.0 - model.discount) * abs(0.0 if result.cost is None else result.cost.mean)
     if contribution.sum() <= tolerances.OPTIMALITY * scale:
         occupancy = exact_occupancy(model, result.policy).weights
         assert occupancy is not None

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
-from bellweight.backends import listed
+from bellweight.backends import Estimate, listed
 from bellweight.basis import Basis, Function, extended
-from bellweight.common import checks
+from bellweight.common import checks, files
 from bellweight.common.status import ArgumentError, SolverError, Status
-from bellweight.display import Column, Table, number_text, to_text
+from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line, Picture
-from bellweight.display.presentable import Pictures, Presentable
-from bellweight.models import TabularModel
+from bellweight.display.presentable import Pictures
+from bellweight.models import Model, TabularModel
 from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
 from bellweight.policies import Greedy
+from bellweight.results.base import BaseResult
 from bellweight.results.result import Result
 from bellweight.solve import solve
 from bellweight.weights.loop import Method, Stop
@@ -34,6 +36,7 @@ from bellweight.weights.plan import Plan, SolveSettings
 _SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
 
+@files.storable("EnrichedRound")
 @dataclass(frozen=True)
 class EnrichedRound:
     """One round: the functions it added, by name, and what the program with them says.
@@ -46,15 +49,16 @@ class EnrichedRound:
     added: tuple[str, ...]
     total: int
     lower_bound: float
-    cost: float
+    cost: Estimate
     gap: float
     left: float
     status: Status
     seconds: float
 
 
+@files.storable("EnrichedResult")
 @dataclass(frozen=True, eq=False)
-class EnrichedResult(Presentable):
+class EnrichedResult(BaseResult):
     """What enrichment found: the `result` of the lowest cost, every round, and why it stopped.
 
     Of results with the same cost the one with the highest bound is taken. `lower_bound` is the best
@@ -72,10 +76,27 @@ class EnrichedResult(Presentable):
         return self.result.policy
 
     @property
-    def cost(self) -> float:
+    def cost(self) -> Estimate:
         """The exact cost of the policy from the initial distribution."""
         assert self.result.cost is not None
         return self.result.cost
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model."""
+        return self.result.model_name
+
+    @property
+    def model_digest(self) -> str:
+        """The fingerprint of the model."""
+        return self.result.model_digest
+
+    def on(self, model: Model) -> Self:
+        return replace(self, result=self.result.on(model))
+
+    def stored_fault(self) -> str:
+        exact = self.rounds and self.result.cost is not None
+        return "" if exact else "there is no round, or its result has no cost"
 
     @property
     def lower_bound(self) -> float:
@@ -85,17 +106,17 @@ class EnrichedResult(Presentable):
     @property
     def gap(self) -> float:
         """What the policy can cost more than the best one, at most."""
-        return self.cost - self.lower_bound
+        return self.cost.mean - self.lower_bound
 
     def table(self) -> Table:
         """Return one row for each round."""
         rows = tuple(
-            {**vars(one), "round": k, "names": ", ".join(one.added) or "-"}
+            {**vars(one), "cost": one.cost.mean, "round": k, "names": ", ".join(one.added) or "-"}
             for k, one in enumerate(self.rounds)
         )
         notes = (
             f"Stopped: {self.stopped}.",
-            f"Taken: {len(self.added)} added functions, cost {number_text(self.cost)}, at most "
+            f"Taken: {len(self.added)} added functions, cost {self.cost}, at most "
             f"{self.gap:.3g} above the optimum. Left: weight times residual where the dual has no "
             "mass.",
         )
@@ -107,7 +128,7 @@ class EnrichedResult(Presentable):
 
     def _growth(self) -> tuple[Picture, ...]:
         total = self._totals
-        cost = np.array([one.cost for one in self.rounds])
+        cost = np.array([one.cost.mean for one in self.rounds])
         bound = np.array([one.lower_bound for one in self.rounds])
         lines = (Line("cost of the policy", total, cost), Line("proven lower bound", total, bound))
         alt = (
@@ -131,9 +152,6 @@ class EnrichedResult(Presentable):
     @property
     def _totals(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return np.array([one.total for one in self.rounds], dtype=np.float64)
-
-    def __str__(self) -> str:
-        return to_text(self.table()).rstrip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +184,7 @@ class Enriched(Plan[EnrichedResult]):
         checks.count(self.patience, "patience")
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
-        """Solve, add functions where the dual asks for them, and solve again until it helps not."""
+        """Solve, add functions where the dual has mass, and solve again while that helps."""
         model = listed(
             settings.model,
             f"Enriched got a {type(settings.model).__name__}, expected a TabularModel: its new "
@@ -246,13 +264,13 @@ class _Run:
         if self.best is None or _is_better(result, self.best[0]):
             self.best = (result, self.added)
         highest = max([bound, *(one.lower_bound for one in self.rounds)])
-        lowest = min([cost, *(one.cost for one in self.rounds)])
+        lowest = min([cost, *(one.cost.mean for one in self.rounds)])
         dimension = self.model.states.shape[1]
         record = EnrichedRound(
             added=tuple(function.name(dimension) for function in new),
             total=len(self.added),
             lower_bound=highest,
-            cost=cost,
+            cost=Estimate(cost),
             gap=max(0.0, lowest - highest),
             left=found.left,
             status=result.status,
@@ -286,7 +304,7 @@ class _Run:
     @property
     def _margin(self) -> float:
         """The tolerance in units of the cost."""
-        return self.plan.tol * abs(min(one.cost for one in self.rounds))
+        return self.plan.tol * abs(min(one.cost.mean for one in self.rounds))
 
     def _is_stuck(self) -> bool:
         patience = self.plan.patience
@@ -314,7 +332,7 @@ class _Run:
 def _bounds(result: Result) -> tuple[float, float]:
     assert result.lower_bound is not None
     assert result.cost is not None
-    return result.lower_bound, result.cost
+    return result.lower_bound, result.cost.mean
 
 
 def _is_better(result: Result, best: Result) -> bool:

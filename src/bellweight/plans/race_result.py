@@ -1,32 +1,32 @@
-"""The league: what a portfolio of candidates led to, who won, and what the winner costs."""
+"""What a portfolio of candidates led to: who won the race, and what the winner costs."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from bellweight.backends import Estimate
 from bellweight.common import files
-from bellweight.common.status import FileError
 from bellweight.display import Column, Table, number_text, pair_text, to_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import difference_chart
-from bellweight.display.presentable import Pictures, Presentable
+from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.evaluation.race import Race, RankedPolicy
 from bellweight.models import Model
 from bellweight.policies import Policy
+from bellweight.results.base import BaseResult
 from bellweight.results.result import Result
 
 
 @files.storable("League")
 @dataclass(frozen=True, eq=False)
-class RaceResult(Presentable, files.Saved, files.Checked):
+class RaceResult(BaseResult, files.Changed):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
-    `cost` and `half_width` are those of `evaluation`, on random numbers that had no part in the
-    choice, or exact (`evaluation` None) on tabular models. A policy that the user had wins unless
+    `cost` is that of `evaluation`, on random numbers that had no part in the choice, or exact
+    (`evaluation` None) on tabular models. A policy that the user had wins unless
     another is better beyond doubt. `races` holds one race for each round of constraint states, the
     last one decides. `result` is the solve behind the winner, None where a policy was brought, a
     plan or an iterate on the way won. `failed` tells why candidates have no policy, `notes` what
@@ -35,8 +35,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
 
     winner: str
     policy: Policy
-    cost: float
-    half_width: float
+    cost: Estimate
     evaluation: Evaluation | None
     races: tuple[Race, ...]
     result: Result | None
@@ -60,20 +59,14 @@ class RaceResult(Presentable, files.Saved, files.Checked):
         return tuple(known.values())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
-        """Read a league written by `save`; with `model`, check that it is its own: it can act."""
-        found = super().load(path)
-        if model is None:
-            return found
-        if model.digest != found.model_digest:
-            raise FileError(
-                f"{path} belongs to another model ({found.model_name}): load it with the model its "
-                "policies raced on"
-            )
-        result = found.result
-        if result is not None:
-            result = replace(result, policy=result.policy.on(model))
-        return replace(found, policy=found.policy.on(model), result=result)
+    def from_format_1(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Put cost and half-width together."""
+        width = stored.pop("half_width")
+        return {**stored, "cost": Estimate(stored["cost"], width)}
+
+    def on(self, model: Model) -> Self:
+        result = None if self.result is None else self.result.on(model)
+        return replace(self, policy=self.policy.on(model), result=result)
 
     def table(self) -> Table:
         """Return one row for each policy: what it cost in its last race, and how it ended."""
@@ -87,7 +80,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
 
     def pictures(self) -> Pictures:
         """Return how far behind the winner the policies of the deciding race are."""
-        return {"league": self._chart}
+        return {"race": self._chart}
 
     def short_table(self) -> Table:
         """Return the head of the table."""
@@ -128,7 +121,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
     def _remarks(self) -> tuple[str, ...]:
         deciding = self.races[-1]
         if self.evaluation is None:
-            judged = f"{self.winner} costs {number_text(self.cost)}, exactly."
+            judged = f"{self.winner} costs {self.cost}, exactly."
         else:
             judged = f"{self.winner} costs {self.evaluation} on fresh random numbers."
         sure = (
@@ -151,7 +144,7 @@ class RaceResult(Presentable, files.Saved, files.Checked):
         race = self.races[-1]
         gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in race.standings}
         title = f"Cost minus that of {race.winner}, in the deciding race"
-        return (difference_chart("league", title, race.winner, gaps, "behind the cheapest"),)
+        return (difference_chart("race", title, race.winner, gaps, "behind the cheapest"),)
 
 
 def _names(race: Race) -> set[str]:

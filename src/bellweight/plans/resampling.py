@@ -9,22 +9,24 @@ rows held the value function down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
+from bellweight.backends import Estimate
 from bellweight.common import checks, files
 from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.common.streams import derived_seed
-from bellweight.display import Column, Table, pair_text, to_text
+from bellweight.display import Column, Table, pair_text
 from bellweight.display.charts import Chart, Line, Picture
-from bellweight.display.presentable import Pictures, Presentable
+from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
-from bellweight.models import EventModel
+from bellweight.models import EventModel, Model
 from bellweight.policies import Policy, Support
 from bellweight.program import SampledRows
+from bellweight.results.base import BaseResult
 from bellweight.simulation import sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
@@ -37,7 +39,7 @@ _MOST_USEFUL = 0.25  # states kept for their dual mass, as a share of the first 
 
 @files.storable("Round")
 @dataclass(frozen=True, eq=False)
-class ResampledRound:
+class ResampledRound(files.Changed):
     """One round: its result, where its states came from, and what its policy costs.
 
     `useful` and `fresh` count the states kept for their dual mass and drawn from a policy. `change`
@@ -47,18 +49,23 @@ class ResampledRound:
     result: Result
     useful: int
     fresh: int
-    mean: float
-    half_width: float
+    cost: Estimate
     change: Difference | None
 
+    @classmethod
+    def from_format_1(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Put mean and half-width together."""
+        cost = Estimate(stored.pop("mean"), stored.pop("half_width"))
+        return {**stored, "cost": cost}
 
-@files.storable("ResampledResult")
+
+@files.storable("Resampling")
 @dataclass(frozen=True, eq=False)
-class ResampledResult(Presentable, files.Saved):
+class ResampledResult(BaseResult):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.
 
     `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
-    had no part in choosing it. A loaded one's policies need their model to act, `policy.on(model)`.
+    had no part in choosing it, and so is `cost`.
     """
 
     rounds: tuple[ResampledRound, ...]
@@ -76,6 +83,28 @@ class ResampledResult(Presentable, files.Saved):
         return self.result.policy
 
     @property
+    def cost(self) -> Estimate:
+        """The cost of that policy, on random numbers that had no part in choosing it."""
+        return self.evaluation.estimate
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model."""
+        return self.result.model_name
+
+    @property
+    def model_digest(self) -> str:
+        """The fingerprint of the model."""
+        return self.result.model_digest
+
+    def on(self, model: Model) -> Self:
+        rounds = tuple(replace(found, result=found.result.on(model)) for found in self.rounds)
+        return replace(self, rounds=rounds)
+
+    def stored_fault(self) -> str:
+        return "" if 0 <= self.best < len(self.rounds) else f"round {self.best} does not exist"
+
+    @property
     def settled(self) -> bool:
         """Whether the last round changed the cost by no more than its interval."""
         change = self.rounds[-1].change
@@ -88,9 +117,9 @@ class ResampledResult(Presentable, files.Saved):
                 "round": place,
                 "useful": found.useful,
                 "fresh": found.fresh,
-                "mean": found.mean,
-                "half_width": found.half_width,
-                "cost": pair_text(found.mean, found.half_width),
+                "mean": found.cost.mean,
+                "half_width": found.cost.half_width,
+                "cost": pair_text(found.cost.mean, found.cost.half_width),
                 "change": "" if found.change is None else str(found.change),
             }
             for place, found in enumerate(self.rounds)
@@ -107,17 +136,14 @@ class ResampledResult(Presentable, files.Saved):
         return {"rounds": self._settling}
 
     def _settling(self) -> tuple[Picture, ...]:
-        means = np.array([found.mean for found in self.rounds])
-        widths = np.array([found.half_width for found in self.rounds])
+        means = np.array([found.cost.mean for found in self.rounds])
+        widths = np.array([found.cost.half_width for found in self.rounds])
         line = Line(
             "cost, with 95 % interval", np.arange(len(means)) * 1.0, means, "points", widths
         )
         alt = " ".join(f"Round {k}: {mean:,.2f}." for k, mean in enumerate(means))
         title = "Cost of each round's policy, on the same random numbers"
         return (Chart("rounds", title, "round", "expected discounted cost", (line,), alt),)
-
-    def __str__(self) -> str:
-        return to_text(self.table()).rstrip()
 
 
 _COLUMNS = (
@@ -169,7 +195,7 @@ class Resampled(Plan[ResampledResult]):
                 break
             rounds.append(self._judged(settings, rounds, found, useful, fresh))
             if settings.progress is True:
-                print(f"round {number}: cost {rounds[-1].mean:,.2f}", flush=True)
+                print(f"round {number}: cost {rounds[-1].cost.mean:,.2f}", flush=True)
         best = _best(rounds)
         policy = rounds[best].result.policy
         evaluation = evaluate(
@@ -197,7 +223,7 @@ class Resampled(Plan[ResampledResult]):
         )  # fmt: skip
         cost = told.evaluations["now"]
         change = told.differences["now"] if rounds else None
-        return ResampledRound(found, useful, fresh, cost.mean, cost.half_width, change)
+        return ResampledRound(found, useful, fresh, cost.estimate, change)
 
 
 def sampled_rows(settings: SolveSettings) -> IntArray:
@@ -244,7 +270,7 @@ def _solved(settings: SolveSettings, method: Method, states: IntArray) -> Result
 
 
 def _best(rounds: list[ResampledRound]) -> int:
-    return int(np.argmin([found.mean for found in rounds]))
+    return int(np.argmin([found.cost.mean for found in rounds]))
 
 
 def _horizon(settings: SolveSettings) -> int | None:

@@ -56,17 +56,17 @@ class DualSoftmax(Policy):
     smoothing_mass: float
     extend: float | None = None
 
-    def reaching(self, model: TabularModel) -> Support:
-        """Return the dual as the policy uses it: with what states lend each other."""
+    def extended_dual(self, model: TabularModel) -> Support:
+        """Return the dual that the policy follows: with `extend`, including what states lend."""
         if self.extend is None:
             return self.dual
         states = np.asarray(model.states, dtype=np.float64)
         own = Support(self.dual.indices(model), self.dual.actions, self.dual.values)
-        givers, duals = own.over_actions(model.n_actions)
+        lenders, duals = own.over_actions(model.n_actions)
         mass = np.empty(model.n_pairs)
         for first in range(0, model.n_states, _LENT_STATES):
             last = min(first + _LENT_STATES, model.n_states)
-            distance = cdist(states[first:last], states[givers], "cityblock")
+            distance = cdist(states[first:last], states[lenders], "cityblock")
             lent = np.maximum(1.0 - distance / self.extend, 0.0) @ duals
             pairs = slice(model.pair_start[first], model.pair_start[last])
             mass[pairs] = lent[model.pair_state[pairs] - first, model.pair_action[pairs]]
@@ -75,12 +75,12 @@ class DualSoftmax(Policy):
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         target = self.target.probabilities(model)
-        reaching = self.reaching(model)
+        extended = self.extended_dual(model)
         # Only states with dual mass differ from the target.
-        states = np.unique(reaching.indices(model))
+        states = np.unique(extended.indices(model))
         touched = np.isin(model.pair_state, states)
         starts = np.append(0, np.cumsum(np.diff(model.pair_start)[states]))
-        duals = reaching.over_pairs(model)[touched]
+        duals = extended.over_pairs(model)[touched]
         rows = DualRows.of(duals, starts, self.temperature, self.smoothing_mass)
         mixed = np.array(target)
         mixed[touched] = rows.mixed_with(target[touched])
@@ -95,8 +95,8 @@ class DualSoftmax(Policy):
     def chooser(self, model: LinearModel) -> Chooser:
         if self.extend is not None:
             raise PolicyError(
-                "extend does not go with a linear model, whose actions depend on the state: leave "
-                "it out"
+                "extend is not for a linear model, where an action of one state need not be "
+                "admissible in another: leave it out"
             )
         target = self.target.chooser(model)
         if len(self.dual.values) == 0:

@@ -32,7 +32,7 @@ class DualRows:
     def of(
         cls, duals: FloatArray, starts: IntArray, temperature: float, smoothing_mass: float
     ) -> DualRows:
-        """Lay out duals (n,) by state; minus infinity stands for an action that is not allowed."""
+        """Lay out duals (n,) by state; minus infinity marks an action that is not admissible."""
         first, counts = starts[:-1], np.diff(starts)
         # Subtracting the largest exponent of the state keeps the exponentials from overflowing.
         highest = np.maximum.reduceat(duals, first)

@@ -33,7 +33,7 @@ _TABLE = files.stored_as("actions")
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
 
-    Coefficients (J, K) stand for the largest of J value functions (see `PointwiseMaximum`).
+    Coefficients (J, K) give the largest of J value functions (see `PointwiseMaximum`).
     `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
     `table` (S,) holds the finished actions, so that a loaded policy can act without its model.
     """

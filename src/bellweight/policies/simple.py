@@ -72,7 +72,7 @@ class Rule(Policy):
         return self.fn
 
 
-@files.storable("TablePolicy")
+@files.storable("Table")
 @dataclass(frozen=True, eq=False)
 class TablePolicy(Policy):
     """A policy given as numbers.

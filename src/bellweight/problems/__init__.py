@@ -1,6 +1,6 @@
 """Problems to try things on: those of the paper, with open parameters.
 
-Each is a factory that returns a model; what a problem needs beyond its model stays beside it.
+Each is a factory that returns a model; rules and fast paths of a problem are in its own file.
 """
 
 from bellweight.problems.queue_network import QueueNetwork, queue_network

@@ -118,10 +118,8 @@ def scheduling(
     return clinic.build(
         kernels=BookingKernels(len(classes), len(days), places, overtime),
         # Each waiting patient costs at most the dearest choice, and one more day brings its mean.
-        cost_bound=(
-            sum(dearest[i] * start[i].mean for i in classes),
-            sum(dearest[i] * law[i].mean for i in classes),
-        ),
+        first_cost=sum(dearest[i] * start[i].mean for i in classes),
+        cost_growth=sum(dearest[i] * law[i].mean for i in classes),
     )
 
 

@@ -16,14 +16,12 @@ from bellweight.program.regularised import PenaltyProgram
 from bellweight.program.repair import Repaired, repaired
 from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.sampled_rows import EventRows, SampledRows
-from bellweight.program.solution import AlpSolution, Audit, DecidedSolution, cost_unit
+from bellweight.program.solution import Audit, OptimalFace, Solution, cost_unit
 
 __all__ = [
     "AllRows",
     "AlpProgram",
-    "AlpSolution",
     "Audit",
-    "DecidedSolution",
     "EliminatedRows",
     "EventRows",
     "IntegerProgram",
@@ -31,12 +29,14 @@ __all__ = [
     "ListedRows",
     "LocalRows",
     "MinimumNormDual",
+    "OptimalFace",
     "PenaltyProgram",
     "PricedRows",
     "Repaired",
     "RowSource",
     "SampledRows",
     "Separation",
+    "Solution",
     "TabularRows",
     "cost_unit",
     "implied_upper",

@@ -1,13 +1,13 @@
-"""The regularised program with twice the digits: an active-set method, its last road.
+"""The regularised program with twice the digits, by an active-set method.
 
     min cost' dual + delta/2 ||dual||^2   s.t.   rows' dual = moments, dual >= 0
 
 begins at the optimal vertex of the linear program (`simplex`) and keeps a dual that is feasible.
 Rows are free or fixed at zero. Each step goes towards the optimum over the free rows; the first
 row whose dual would turn negative is fixed, and where none does, rows that are violated are freed,
-several at a time while that makes way. The objective falls with every step that has a length, so no
-set of free rows returns, and the method ends: whatever the scales, the discount or the conditioning
-of the functions are.
+several at a time while steps have a length. The objective falls with every such step, so no set of
+free rows returns, and the method ends: whatever the scales, the discount or the conditioning of the
+functions are.
 
 Rows are written as shares of the basis's rows, and z is by how much each of those is violated:
 
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import (
     Doubled,
@@ -42,8 +43,6 @@ from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import Tableau, VertexSearch, power_of_two
 
-_ROUNDING = 1e-21  # share of a row's terms that is no violation
-_ROUNDED = 1e-14  # share of a row's terms that plain digits may be off
 _CHUNK = 20_000  # rows looked at with twice the digits at a time
 _MOST_ADDED = 500  # rows added after a look at all
 _MAX_STEPS = 5_000
@@ -134,14 +133,14 @@ def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[Float
     excess = np.concatenate([-slack for _, slack in source.all_slacks(coef.high)])
     sizes = np.concatenate([source.terms(coef.high, some) for some in source.state_blocks()])
     sizes += np.abs(source.pair_cost)
-    doubtful = excess > -_ROUNDED * sizes
+    doubtful = excess > -tolerances.ROUNDING * sizes
     doubtful[inside[inside >= 0]] = False
     keys = np.flatnonzero(doubtful)
     for start in range(0, len(keys), _CHUNK):
         some = keys[start : start + _CHUNK]
         reached = product(source.exact_rows(some), coef)
         excess[some] = subtract(reached, doubled(source.pair_cost[some])).high
-    violated = keys[excess[keys] > _ROUNDING * sizes[keys]]
+    violated = keys[excess[keys] > tolerances.DOUBLED_VIOLATION * sizes[keys]]
     return excess, violated[np.argsort(-excess[violated], kind="stable")[:_MOST_ADDED]]
 
 
@@ -237,7 +236,7 @@ class _FreeRows:
         terms = np.abs(self._shares.high) @ np.abs(self.violations.high) + np.abs(
             self.table.reduced.high
         )
-        is_real = np.abs(excess.high) > _ROUNDING * terms
+        is_real = np.abs(excess.high) > tolerances.DOUBLED_VIOLATION * terms
         self._excess = Doubled(
             np.where(is_real, excess.high, 0.0), np.where(is_real, excess.low, 0.0)
         )

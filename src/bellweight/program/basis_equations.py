@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, Matrix
 
 
@@ -25,10 +26,14 @@ def sharpen(
     scaled, target = rows / size[:, None], cost / size
     multipliers = np.zeros(len(cost))
     for _ in range(2):
-        coef = coef + np.linalg.lstsq(scaled, target - scaled @ coef, rcond=1e-15)[0]
-        rest = moments - scaled.T @ multipliers
-        multipliers = multipliers + np.linalg.lstsq(scaled.T, rest, rcond=1e-15)[0]
+        coef = coef + least_squares(scaled, target - scaled @ coef)
+        multipliers = multipliers + least_squares(scaled.T, moments - scaled.T @ multipliers)
     return coef, multipliers / size
+
+
+def least_squares(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the shortest vector whose product with a matrix is closest to the right side."""
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=tolerances.LEAST_SQUARES)[0])
 
 
 def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int | None:
@@ -40,7 +45,7 @@ def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int 
         return None
     size = np.abs(rows).max(axis=1)
     share = np.linalg.lstsq((rows / size[:, None]).T, entering[0], rcond=None)[0] / size
-    falling = share > 1e-12 * np.abs(share).max()
+    falling = share > tolerances.RATIO * np.abs(share).max()
     if not falling.any():
         return None
     ratio = np.where(falling, np.maximum(multipliers, 0.0) / np.where(falling, share, 1.0), np.inf)

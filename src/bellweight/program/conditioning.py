@@ -109,7 +109,7 @@ def combination(factor: FloatArray, kept: IntArray, target: FloatArray) -> Float
     lengths = np.linalg.norm(factor[:, kept], axis=0)
     scaled, *_ = np.linalg.lstsq(factor[:, kept] / lengths, target, rcond=None)
     error = np.linalg.norm(factor[:, kept] / lengths @ scaled - target)
-    if error > 1e-9 * np.linalg.norm(target):
+    if error > tolerances.SPAN * np.linalg.norm(target):
         return None
     coef = np.zeros(factor.shape[1])
     coef[kept] = scaled / lengths

@@ -13,14 +13,12 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, Matrix
 from bellweight.common.status import Status
 from bellweight.program.master import checked
 
 _FEASIBLE = 2  # HiGHS's number for a solution that is feasible
-_RELAXED_TOLERANCE = 1e-10
-_INTEGER_TOLERANCE = 1e-9
-_WHOLE = 1e-6  # a relaxed answer this close to whole numbers is rounded and checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,7 @@ class IntegerProgram:
         solution = self._relaxed.getSolution()
         point = np.array(solution.col_value)
         nearest = np.where(self.integer, np.round(point), point) + 0.0  # no -0.0
-        whole = float(np.abs(point - nearest).max(initial=0.0)) <= _WHOLE
+        whole = float(np.abs(point - nearest).max(initial=0.0)) <= tolerances.WHOLE
         multipliers = np.array(solution.row_dual) * unit
         if whole and self._contains(nearest):
             bound = self._bound(price, multipliers)
@@ -115,9 +113,9 @@ class IntegerProgram:
 
     def _contains(self, point: FloatArray) -> bool:
         values = self.rows @ point
-        margin = 1e-9 * (1.0 + abs(self.rows) @ np.abs(point))
+        margin = tolerances.INTEGER * (1.0 + abs(self.rows) @ np.abs(point))
         inside = (values >= self.row_lower - margin) & (values <= self.row_upper + margin)
-        near = 1e-9 * (1.0 + np.abs(point))
+        near = tolerances.INTEGER * (1.0 + np.abs(point))
         return bool(
             inside.all()
             and (point >= self.lower - near).all()
@@ -134,7 +132,7 @@ class IntegerProgram:
         )
         reduced = price - self.rows.T @ multipliers
         terms = abs(self.rows).T @ np.abs(multipliers) + np.abs(price)
-        reduced = np.where(np.abs(reduced) <= 1e-14 * terms, 0.0, reduced)
+        reduced = np.where(np.abs(reduced) <= tolerances.ROUNDING * terms, 0.0, reduced)
         side = np.where(multipliers > 0.0, self.row_lower, self.row_upper)
         edge = np.where(reduced > 0.0, self.lower, self.upper)
         return float(
@@ -144,16 +142,16 @@ class IntegerProgram:
 
     def _solver(self, *, integer: bool) -> highspy.Highs:
         solver = highspy.Highs()
-        tolerance = _INTEGER_TOLERANCE if integer else _RELAXED_TOLERANCE
+        tolerance = tolerances.INTEGER if integer else tolerances.SOLVER
         for option, value in (
             ("output_flag", False),
             ("threads", 1),
             ("presolve", "on" if integer else "off"),
             ("primal_feasibility_tolerance", tolerance),
             ("dual_feasibility_tolerance", tolerance),
-            ("mip_feasibility_tolerance", _INTEGER_TOLERANCE),
+            ("mip_feasibility_tolerance", tolerances.INTEGER),
             ("mip_rel_gap", 0.0),
-            ("mip_abs_gap", _INTEGER_TOLERANCE),
+            ("mip_abs_gap", tolerances.INTEGER),
         ):
             checked(solver.setOptionValue(option, value))
         n, by_column = self.rows.shape[1], sparse.csc_array(self.rows)

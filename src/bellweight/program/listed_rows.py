@@ -20,7 +20,7 @@ from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.common.status import BasisError
 from bellweight.program import conditioning
-from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
+from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
 _BLOCK_STATES = 1 << 15
@@ -147,7 +147,7 @@ class ListedRows(RowSource):
                 # Where terms cancel, a violation of the size of their rounding error is none.
                 share = tolerances.ROUNDING / tolerances.FEASIBILITY
                 size[violated] += share * self.terms(coef, states)[violated]
-            near = NEAR * (size + level / (1.0 - self.discount))
+            near = tolerances.NEAR * (size + level / (1.0 - self.discount))
             rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
             doubtful = (slack > near) & (slack <= near + rounded)
             if doubtful.any():
@@ -185,12 +185,13 @@ class ListedRows(RowSource):
         if len(conditioning.independent_columns(seen)) == self._n_basis:
             return states
         factor = self.triangle(None)
-        frame = conditioning.orthonormal(factor, conditioning.independent_columns(factor))
+        inner = conditioning.orthonormal(factor, conditioning.independent_columns(factor))
         for _ in range(_MOST_ADDITIONS):
-            unseen = null_space(frame.rows(np.asarray(self.features(states))), rcond=1e-9)
+            seen = inner.rows(np.asarray(self.features(states)))
+            unseen = null_space(seen, rcond=tolerances.SPAN)
             if unseen.shape[1] == 0:
                 break
-            states = np.union1d(states, self._farthest(frame.coef(unseen)))
+            states = np.union1d(states, self._farthest(inner.coef(unseen)))
         return states
 
     def _farthest(self, directions: FloatArray) -> IntArray:
@@ -204,6 +205,13 @@ class ListedRows(RowSource):
         return place
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
+        return self._even_triangle if weights is None else self._triangle(weights)
+
+    @cached_property
+    def _even_triangle(self) -> FloatArray:
+        return self._triangle(None)
+
+    def _triangle(self, weights: FloatArray | None) -> FloatArray:
         def weighted() -> Iterator[FloatArray]:
             for states, block in self._feature_blocks():
                 if weights is None:
@@ -217,9 +225,13 @@ class ListedRows(RowSource):
         return conditioning.triangle(weighted(), self._n_basis)
 
     def constant(self) -> FloatArray:
+        return self._constant
+
+    @cached_property
+    def _constant(self) -> FloatArray:
         if self._sparse:
             ones = np.ones(self._n_basis)
-            if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=1e-12):
+            if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=tolerances.ADDS_UP):
                 return ones
             raise BasisError(_NO_CONSTANT)
         extended = conditioning.triangle(

@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Basis, Part
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.models.local import Drift, LocalStructure, Table, check_entries, grid, tabulated
@@ -52,9 +53,10 @@ from bellweight.program.elimination import (
     eliminated,
     least_fill,
 )
-from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
+from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 
 _REFERENCE_POINTS = 16  # per basis function
+_TURNS = 12  # coordinates, each kept in turn, of which rows for each value are looked for per pass
 _SEPARATE_ACTIONS = 256  # actions up to which the worst row of each is found
 _FEW_POINTS = 256  # of a part: all of them belong to the reference
 _SEEDS = 4  # states per basis function that the program starts with
@@ -143,6 +145,7 @@ class EliminatedRows(RowSource):
         self._matrix, self._cost = np.zeros((0, self.n_basis)), np.zeros(0)
         self._features = np.zeros((0, self.n_basis))
         self._known: dict[bytes, int] = {}
+        self._turn = 0
 
     @property
     def n_basis(self) -> int:
@@ -226,7 +229,7 @@ class EliminatedRows(RowSource):
         size = np.abs(cost) + level + unit
         size = np.where(size > 0.0, size, 1.0)
         order = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * self.n_basis]
-        near = np.flatnonzero(slack <= NEAR * (size + level / (1.0 - self.discount)))
+        near = np.flatnonzero(slack <= tolerances.NEAR * (size + level / (1.0 - self.discount)))
         return Separation(
             close=order.astype(np.int64),
             close_size=size[order],
@@ -239,7 +242,7 @@ class EliminatedRows(RowSource):
         tables = self.tables(coef, homogeneous=homogeneous)
         least = _TOLERANCE * unit
         worst = -np.inf
-        for order in self.orders:
+        for order in self._next_orders():
             found = eliminated([*tables, *self.forbidden], order)
             worst = max(worst, float(found.values.max()))
             self._add(self._violated(found, least), -1)
@@ -249,6 +252,13 @@ class EliminatedRows(RowSource):
             points[:, i] = self.sizes[i] - 2
             self._add(points, i)
         return worst
+
+    def _next_orders(self) -> list[Order]:
+        """Return the order that keeps the actions, and some of the others in turn."""
+        first, others = self.orders[0], self.orders[1:]
+        taken = [others[(self._turn + k) % len(others)] for k in range(min(_TURNS, len(others)))]
+        self._turn += len(taken)
+        return [first, *taken]
 
     def tables(self, coef: FloatArray, *, homogeneous: bool = False) -> list[Table]:
         """Return tables whose sum is the violation of the row of each point."""

@@ -23,15 +23,12 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import SolverError, Status
 
-_TOLERANCE = 1e-10  # the tightest that HiGHS accepts
 _MAX_STEPS = 2_000  # of the simplex method, and this many more for each basis function:
 _MAX_STEPS_EACH = 50  # some ill-conditioned programs keep it going round without end
-_LOOSE = 1e-8
-_MISSED = 1.0  # moments are of size one: an answer that misses them by more has reached nothing
-_SMALLEST_ENTRY = 1e-12  # entries below this are dropped by HiGHS
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
 _INFINITY = highspy.kHighsInf
@@ -109,9 +106,9 @@ class MasterLp:
         finds no feasible point: the answer is then that of the nearest moments, or whatever the
         solver has.
         """
-        self._set_tolerance(_LOOSE if loose else _TOLERANCE)
+        self._set_tolerance(tolerances.SOLVER_LOOSE if loose else tolerances.SOLVER)
         status = self._run(self._pending, loose=loose)
-        self._set_tolerance(_TOLERANCE)
+        self._set_tolerance(tolerances.SOLVER)
         return LpAnswer(
             status=status,
             coef=np.array(self._solver.getSolution().row_dual) * self.cost_unit,
@@ -145,9 +142,9 @@ class MasterLp:
             ("presolve", "off"),
             ("solver", "simplex"),
             ("threads", 1),
-            ("primal_feasibility_tolerance", _TOLERANCE),
-            ("dual_feasibility_tolerance", _TOLERANCE),
-            ("small_matrix_value", _SMALLEST_ENTRY),
+            ("primal_feasibility_tolerance", tolerances.SOLVER),
+            ("dual_feasibility_tolerance", tolerances.SOLVER),
+            ("small_matrix_value", tolerances.SOLVER_ENTRY),
             ("simplex_iteration_limit", _MAX_STEPS + _MAX_STEPS_EACH * self.n_basis),
         ):
             checked(solver.setOptionValue(option, value))
@@ -202,7 +199,7 @@ class MasterLp:
             return Status.INFEASIBLE
         # An answer of doubtful status is kept when there is one: the audit decides. Far from the
         # moments there is none, and going on from there would add rows without end.
-        missed = self._solver.getInfo().max_primal_infeasibility > _MISSED
+        missed = self._solver.getInfo().max_primal_infeasibility > tolerances.SOLVER_MISSED
         if status == kinds.kOptimal or (status == kinds.kUnknown and (loose or not missed)):
             return Status.OPTIMAL
         return Status.FAILED

@@ -26,16 +26,14 @@ from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import SolverError, Status
 from bellweight.program.active_set import shortest_dual
-from bellweight.program.alp import MOST_REFINED, exactly
+from bellweight.program.precise_optimum import precise_moments
 from bellweight.program.row_source import RowSource
-from bellweight.program.solution import AlpSolution
+from bellweight.program.simplex import is_affordable
+from bellweight.program.solution import OptimalFace
 
-_SUPPORT = 1e-7  # share of the largest entry below which Clarabel's answer counts as zero
 _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
 _POLISH_STEPS = 30
-_RANK = 1e-13  # singular values below this share of the largest are zero
-_ACCEPTED = 1e-9
-_MOST_REFINED_ROWS = 500  # tight rows up to which twice the digits are tried
+_MOST_PRECISE_ROWS = 500  # tight rows up to which twice the digits are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,48 +50,48 @@ class MinimumNormDual:
 
 
 def minimum_norm_dual(
-    solution: AlpSolution, rows: RowSource, weights: FloatArray | None = None
+    face: OptimalFace, rows: RowSource, weights: FloatArray | None = None
 ) -> MinimumNormDual:
     """Return the optimal dual of smallest Euclidean norm.
 
     `rows` are those of the program, and `weights` (S,) stand behind the moments where known.
     """
-    carried = abs(solution.tight_rows).T @ solution.dual
-    if carried.max() <= tolerances.ROUNDING * np.abs(solution.inner_moments).max():
+    carried = abs(face.tight_rows).T @ face.dual
+    if carried.max() <= tolerances.ROUNDING * np.abs(face.inner_moments).max():
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
-        values = np.zeros(len(solution.dual))
+        values = np.zeros(len(face.dual))
     else:
-        values = solution.dual if solution.unique else _shortest(solution, rows, weights)
+        values = face.dual if face.unique else _shortest(face, rows, weights)
     used = values > 0.0
-    return MinimumNormDual(solution.tight[used], values[used], _residual(solution, values))
+    return MinimumNormDual(face.tight[used], values[used], _residual(face, values))
 
 
-def _shortest(solution: AlpSolution, rows: RowSource, weights: FloatArray | None) -> FloatArray:
+def _shortest(face: OptimalFace, rows: RowSource, weights: FloatArray | None) -> FloatArray:
     """Return the shortest dual (t,), with twice the digits where plain ones leave doubt."""
-    found, is_settled = _quadratic(solution)
-    terms = solution.tight_cost * found
-    gap = abs(float(terms.sum()) - solution.objective)
+    found, is_settled = _quadratic(face)
+    terms = face.tight_cost * found
+    gap = abs(float(terms.sum()) - face.objective)
     is_settled &= gap <= tolerances.OPTIMALITY * float(np.abs(terms).sum())
-    is_small = len(found) <= _MOST_REFINED_ROWS and len(solution.columns) <= MOST_REFINED
-    if is_settled or not is_small or len(solution.bound_rows):
+    is_small = len(found) <= _MOST_PRECISE_ROWS and is_affordable(len(face.columns))
+    if is_settled or not is_small or len(face.bound_rows):
         return found
     try:
-        moments = exactly(rows, solution.moments, weights)
-        basic = solution.tight[solution.dual > 0.0]
-        return shortest_dual(rows, solution.columns, moments, solution.tight, basic)
+        moments = precise_moments(rows, face.moments, weights)
+        basic = face.tight[face.dual > 0.0]
+        return shortest_dual(rows, face.columns, moments, face.tight, basic)
     except SolverError:
         return found
 
 
-def _quadratic(solution: AlpSolution) -> tuple[FloatArray, bool]:
+def _quadratic(face: OptimalFace) -> tuple[FloatArray, bool]:
     """Return the shortest dual (t,), and whether its optimality conditions hold."""
-    rows = sparse.csr_array(solution.tight_rows)
-    bounds = sparse.csr_array(solution.bound_rows)
-    scale = float(solution.dual.sum())
-    moments = solution.inner_moments / scale
+    rows = sparse.csr_array(face.tight_rows)
+    bounds = sparse.csr_array(face.bound_rows)
+    scale = float(face.dual.sum())
+    moments = face.inner_moments / scale
     if rows.shape[1] > _MAX_POLISHED:
         return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale, False
-    dense = _independent(rows.toarray(), bounds.toarray(), moments, solution.dual / scale)
+    dense = _independent(rows.toarray(), bounds.toarray(), moments, face.dual / scale)
     guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
     polished = _polish(*dense, guess)
     if polished is None:
@@ -112,7 +110,7 @@ def _independent(
     push = nnls(bounds.T, moments - rows.T @ dual)[0] if len(bounds) else np.zeros(0)
     stacked = np.vstack([rows, bounds])
     left, size, _ = np.linalg.svd(stacked, full_matrices=False)
-    basis = left[:, size > _RANK * size[0]]
+    basis = left[:, size > tolerances.RANK * size[0]]
     return basis[: len(rows)], basis[len(rows) :], basis.T @ np.append(dual, push)
 
 
@@ -126,7 +124,7 @@ def _clarabel(rows: sparse.csr_array, bounds: sparse.csr_array, moments: FloatAr
     cones = [clarabel.ZeroConeT(len(moments)), clarabel.NonnegativeConeT(n)]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerances.QUADRATIC
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix(quadratic),
         np.zeros(n),
@@ -147,15 +145,15 @@ def _polish(
 ) -> FloatArray | None:
     """Solve the optimality conditions on the guessed support, correcting the support as needed."""
     n_rows = len(rows)
-    first = guess[:n_rows] > _SUPPORT * np.max(guess[:n_rows])
-    first_pushed = guess[n_rows:] > _SUPPORT * max(
+    first = guess[:n_rows] > tolerances.QUADRATIC_SUPPORT * np.max(guess[:n_rows])
+    first_pushed = guess[n_rows:] > tolerances.QUADRATIC_SUPPORT * max(
         float(np.max(guess[n_rows:], initial=0.0)), 1e-300
     )
     support, pushed = first, first_pushed
     for _ in range(_POLISH_STEPS):
         level, push = _conditions(rows[support], bounds[pushed], moments)
         wanted = rows @ level
-        edge = 1e-11 * float(np.abs(wanted).max())
+        edge = tolerances.QUADRATIC * float(np.abs(wanted).max())
         next_support = wanted > edge
         next_pushed = pushed.copy()
         next_pushed[pushed] = push >= 0.0
@@ -167,7 +165,7 @@ def _polish(
     # the guessed support is then the optimum if it is feasible and no longer than the guess.
     values = _accepted(rows, bounds, moments, first, first_pushed)
     length = float(np.linalg.norm(guess[:n_rows]))
-    longer = values is not None and np.linalg.norm(values) > (1.0 + _ACCEPTED) * length
+    longer = values is not None and np.linalg.norm(values) > (1.0 + tolerances.CONDITIONS) * length
     return None if longer else values
 
 
@@ -184,7 +182,8 @@ def _accepted(
     values[support] = rows[support] @ level
     error = rows.T @ values + bounds[pushed].T @ push - moments
     feasible = values.min() >= 0.0 and push.min(initial=0.0) >= 0.0
-    return values if feasible and np.abs(error).max() <= _ACCEPTED * np.abs(moments).max() else None
+    allowed = tolerances.CONDITIONS * np.abs(moments).max()
+    return values if feasible and np.abs(error).max() <= allowed else None
 
 
 def _conditions(
@@ -194,35 +193,35 @@ def _conditions(
     free = null_space(bounds) if len(bounds) else np.eye(rows.shape[1])
     seen = rows @ free
     # The least-squares solver returns the solution of smallest norm, which is the one wanted.
-    values = np.linalg.lstsq(seen.T, free.T @ moments, rcond=1e-14)[0]
-    level = free @ np.linalg.lstsq(seen, values, rcond=1e-14)[0]
+    values = np.linalg.lstsq(seen.T, free.T @ moments, rcond=tolerances.ROUNDING)[0]
+    level = free @ np.linalg.lstsq(seen, values, rcond=tolerances.ROUNDING)[0]
     push = np.linalg.lstsq(bounds.T, moments - rows.T @ values, rcond=None)[0]
     return level, push
 
 
-def _residual(solution: AlpSolution, values: FloatArray) -> float:
+def _residual(face: OptimalFace, values: FloatArray) -> float:
     """Return the largest relative error of the equations and of the dual objective.
 
     Active bounds may take up, with non-negative multipliers, what the rows leave.
     """
-    error = solution.tight_rows.T @ values - solution.inner_moments
-    terms = solution.tight_cost * values
-    if solution.bound_rows.shape[0]:
-        push, _ = nnls(solution.bound_rows.T, -error)
-        error = error + solution.bound_rows.T @ push
-        terms = np.append(terms, solution.bound_cost * push)
-    size = abs(solution.tight_rows).T @ values + np.abs(solution.inner_moments)
+    error = face.tight_rows.T @ values - face.inner_moments
+    terms = face.tight_cost * values
+    if face.bound_rows.shape[0]:
+        push, _ = nnls(face.bound_rows.T, -error)
+        error = error + face.bound_rows.T @ push
+        terms = np.append(terms, face.bound_cost * push)
+    size = abs(face.tight_rows).T @ values + np.abs(face.inner_moments)
     # An equation whose terms are nearly zero still carries the rounding error of the others and
     # that of its right-hand side.
     share = tolerances.ROUNDING / tolerances.OPTIMALITY
-    size = size + share * (float(size.max()) + solution.moment_terms)
-    gap = abs(float(terms.sum()) - solution.objective)
-    scale = max(abs(solution.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
+    size = size + share * (float(size.max()) + face.moment_terms)
+    gap = abs(float(terms.sum()) - face.objective)
+    scale = max(abs(face.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
     # So does an objective near zero: that of values made of typical costs.
-    scale += share * solution.cost_unit * float(values.sum())
+    scale += share * face.cost_unit * float(values.sum())
     off = float(np.max(np.abs(error) / size))
-    if off > tolerances.DUAL and not sparse.issparse(solution.tight_rows):
+    if off > tolerances.DUAL and not sparse.issparse(face.tight_rows):
         # An equation may be made of terms far below the largest: what counts is the dual itself.
-        mended = np.linalg.lstsq(solution.tight_rows.T, error, rcond=None)[0]
+        mended = np.linalg.lstsq(face.tight_rows.T, error, rcond=None)[0]
         off = min(off, float(np.abs(mended).max()) / max(float(values.max()), 1e-300))
     return max(off, gap / scale)

@@ -11,30 +11,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, doubled, stacked
 from bellweight.common.status import SolverError
 from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import VertexSearch
-from bellweight.program.solution import AlpSolution
-
-_POSITIVE = 1e-12  # share of all dual mass below which a multiplier may be rounding
+from bellweight.program.solution import OptimalFace
 
 
 def decided(
     rows: RowSource,
     columns: IntArray,
     bounds: tuple[FloatArray, FloatArray],
-    solution: AlpSolution,
+    face: OptimalFace,
 ) -> Doubled | None:
-    """Return the coefficients (K,) to take, or None where the solution leaves nothing open.
+    """Return the coefficients (K,) to take, or None where the face leaves nothing open.
 
     `columns` are the functions that take part, and `bounds` (b, K) their coefficient bounds with
     costs (b,).
     """
-    held = solution.tight[solution.dual > _POSITIVE * solution.dual.sum()]
+    held = face.tight[face.dual > tolerances.POSITIVE * face.dual.sum()]
     limits, limit_cost = bounds
-    active = limits @ solution.coef >= limit_cost
+    active = limits @ face.coef >= limit_cost
     if len(held) + active.sum() >= len(columns):
         return None
     even = rows.even_moments
@@ -44,6 +43,6 @@ def decided(
     opposed_cost = -np.append(rows.rows(held)[1], limit_cost[active])
     both = stacked(doubled(limits), opposed), np.append(limit_cost, opposed_cost)
     try:
-        return VertexSearch(rows, columns, both).run(even, solution.tight, held).coef
+        return VertexSearch(rows, columns, both).run(even, face.tight, held).coef
     except SolverError:  # the other answer is optimal, too
         return None

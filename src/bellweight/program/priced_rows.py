@@ -5,7 +5,7 @@ With the affine value function phi(s)' coef = coef_0 + v' s, the slack of the pa
     cost(s, a) - phi(s)' coef + discount E[phi(next)]' coef
 
 is linear in (s, a). Its minimum over the box and the constraints is a linear program over whole
-numbers (`lp.IntegerProgram`), or one call of a kernel that the problem registers. No violated row
+numbers (`integer_program`), or one call of a kernel that the problem registers. No violated row
 is left when the minimum is not negative: that is what the last round of pricing proves. Seen from
 the dual program this is column generation.
 
@@ -21,16 +21,15 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.basis import Affine, Basis
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError, ModelError, SolverError, Status
 from bellweight.models import LinearModel
 from bellweight.program import conditioning
 from bellweight.program.integer_program import IntegerProgram
-from bellweight.program.row_source import MOST_CLOSE, NEAR, RowSource, Separation
+from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 
 _REFERENCE_POINTS = 16  # per basis function
-_CONSTANT = 1e-9  # a value that varies by less than this share of the costs is constant
 _FAR = 1e4  # a price that outweighs all others, to find extreme states
 
 
@@ -168,7 +167,7 @@ class LinearRows(RowSource):
         size = np.abs(cost) + level + unit
         size = np.where(size > 0.0, size, 1.0)
         order = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * self.n_basis]
-        near = np.flatnonzero(slack <= NEAR * (size + level / (1.0 - self.discount)))
+        near = np.flatnonzero(slack <= tolerances.NEAR * (size + level / (1.0 - self.discount)))
         bound = found.bound + self._constant_slack(coef, homogeneous=homogeneous)
         return Separation(
             close=order.astype(np.int64),
@@ -183,7 +182,8 @@ class LinearRows(RowSource):
         model, (low, high) = self.model, self.box
         spread = float(np.abs(coef[1:]) @ (high - low))
         costs = np.concatenate([model.state_cost, model.action_cost, [model.constant_cost]])
-        return spread <= _CONSTANT * max(float(np.abs(costs).max()), abs(float(coef[0])))
+        level = max(float(np.abs(costs).max()), abs(float(coef[0])))
+        return spread <= tolerances.CONSTANT_VALUE * level
 
     def largest_violation(self, coef: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return a bound on the violation over the box, and the state and action found worst."""

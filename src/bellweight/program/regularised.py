@@ -30,24 +30,17 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, dot, doubled
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.program.active_set import optimum
-from bellweight.program.alp import MOST_REFINED, SPOILT, exactly
-from bellweight.program.coordinates import Frame
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.simplex import ray_text
-from bellweight.program.solution import Audit, DecidedSolution, cost_unit
+from bellweight.program.precise_optimum import precise_moments
+from bellweight.program.simplex import is_affordable, ray_text
+from bellweight.program.solution import Audit, Solution, cost_unit
 
-_LEAST = 1e-10  # of a typical cost times 1 - discount; less drowns in rounding
 _MAX_STEPS = 200
 _RIDGE = 1e-13  # share of the Hessian's size added where active rows leave directions free
 _FARTHEST = 1e6  # steps go no farther than this many times the largest value
 _STAGE = 0.1  # from one delta to the next
-_ROUGH = 1e-4  # how well a larger delta is solved on the way
-_EXACT = 1e-10
 _FULL = 1e-3  # a step this close to a full one may have found the minimum
 _SEARCHES = 80
-_FLAT = 1e-13  # share of a slope that is rounding
-_ROUNDING = 1e-13  # share of costs and values by which a tight row may seem violated
-_RANK = 1e-12
 _REFRESH = 20  # steps after which violations are computed afresh
 _CHUNK = 20_000  # active rows taken at a time
 _FAR_MOMENTS = 1e3
@@ -57,17 +50,6 @@ _FAR_MOMENTS = 1e3
 def _threads() -> ThreadpoolController:
     """Return what limits the threads of linear algebra; finding its libraries takes a while."""
     return ThreadpoolController()
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PenaltySolution(DecidedSolution):
-    """The answer of a regularised program.
-
-    `objective` is that of the coefficients, moments' coef; the violation that the regularisation
-    allows is in the audit.
-    """
-
-    regularisation: float
 
 
 class PenaltyProgram:
@@ -85,14 +67,14 @@ class PenaltyProgram:
                 "regularisation does not go with bounds on coefficients: leave out one of the two"
             )
         unit = cost_unit(rows.pair_cost) * (1.0 - rows.discount)
-        if regularisation < _LEAST * unit:
+        if regularisation < tolerances.LEAST_REGULARISATION * unit:
             raise ArgumentError(
                 f"regularisation is {regularisation:g}, which is nothing beside the costs: use 0, "
-                f"or at least {_LEAST * unit:.1g}"
+                f"or at least {tolerances.LEAST_REGULARISATION * unit:.1g}"
             )
         self.rows = rows
         self.regularisation = regularisation
-        self.frame = Frame(rows)
+        self.functions = rows.functions
         self._set(reference)
         self._unit = cost_unit(rows.pair_cost)
         self.largest_cost = float(np.abs(rows.pair_cost).max())
@@ -103,21 +85,21 @@ class PenaltyProgram:
     @property
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
-        return self.frame.dropped
+        return self.functions.dropped
 
-    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> PenaltySolution:
+    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> Solution:
         """Return the audited optimum for these moments (K,)."""
         # Products this small are done before a second thread has woken, and on a busy machine
         # threads that wait for each other take a hundred times as long.
         with _threads().limit(limits=1):
             return self._solved(moments, reference)
 
-    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> PenaltySolution:
+    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> Solution:
         began = time.perf_counter()
-        self.frame.check_reachable(moments)
+        self.functions.check_reachable(moments)
         solution = None if self._used is not None else self._by_steps(moments, reference)
         if solution is None or solution.status is not Status.OPTIMAL:
-            solution = self._refined(moments, reference, solution) or solution
+            solution = self._precise(moments, reference, solution) or solution
         if solution is None:
             solution = self._by_steps(moments, reference)
         if solution is None:
@@ -127,13 +109,11 @@ class PenaltyProgram:
         return replace(solution, seconds=time.perf_counter() - began)
 
     @property
-    def _can_refine(self) -> bool:
-        return self.rows.n_basis <= MOST_REFINED
+    def _can_be_precise(self) -> bool:
+        return is_affordable(self.rows.n_basis)
 
-    def _by_steps(
-        self, moments: FloatArray, reference: FloatArray | None
-    ) -> PenaltySolution | None:
-        """Return what Newton steps find; None where they run off and there is another road."""
+    def _by_steps(self, moments: FloatArray, reference: FloatArray | None) -> Solution | None:
+        """Return what Newton steps find; None where they fail and twice the digits may not."""
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._set(reference)
             self._warm = None
@@ -141,25 +121,25 @@ class PenaltyProgram:
         try:
             found = None if self._warm is None else run.minimise(self._warm, self.regularisation)
             if found is None or not found.settled:
-                found = self._from_afar(run)
+                found = self._from_larger(run)
         except SolverError:
-            if self._can_refine:
+            if self._can_be_precise:
                 return None
             raise
         self._warm = found.inner
         return run.solution(found)
 
-    def _refined(
-        self, moments: FloatArray, reference: FloatArray | None, before: PenaltySolution | None
-    ) -> PenaltySolution | None:
+    def _precise(
+        self, moments: FloatArray, reference: FloatArray | None, before: Solution | None
+    ) -> Solution | None:
         """Return the optimum found with twice the digits, if it is found."""
-        if not self._can_refine:
+        if not self._can_be_precise:
             return None
-        rows, exact = self.rows, exactly(self.rows, moments, reference)
+        rows, exact = self.rows, precise_moments(self.rows, moments, reference)
         used = self._used if before is None else before.keys
         used = rows.seeds(reference) if used is None else used
         try:
-            found = optimum(rows, self.frame.kept, self.regularisation, exact, used, used)
+            found = optimum(rows, self.functions.kept, self.regularisation, exact, used, used)
         except SolverError as problem:
             if problem.status is not Status.FAILED:
                 raise
@@ -170,10 +150,12 @@ class PenaltyProgram:
         solution = self.audited(answer, exact, found.passes, found.steps)
         return replace(solution, moments=moments)
 
-    def audited(
-        self, answer: _Answer, moments: Doubled, passes: int, steps: int
-    ) -> PenaltySolution:
-        """Return an answer with its audit, on unscaled data."""
+    def audited(self, answer: _Answer, moments: Doubled, passes: int, steps: int) -> Solution:
+        """Return an answer with its audit, on unscaled data.
+
+        The objective is that of the coefficients, moments' coef; the violation that the
+        regularisation allows is in the audit.
+        """
         rows, delta = self.rows, self.regularisation
         coef, keys, dual = answer.coef.high, answer.keys, answer.dual
         reached, size, paid = np.zeros(rows.n_basis), np.abs(moments.high), np.zeros(2)
@@ -185,7 +167,7 @@ class PenaltyProgram:
             size = size + np.abs(dense).T @ dual[chunk]
             paid = paid + np.array([cost, np.abs(cost)]) @ dual[chunk]
             spoilt += tolerances.ROUNDING * float(dual[chunk] @ (np.abs(dense) @ np.abs(coef)))
-        error = np.abs(reached - moments.high)[self.frame.kept]
+        error = np.abs(reached - moments.high) / np.where(size > 0.0, size, 1.0)
         objective, penalty = dot(moments, answer.coef), delta * float(dual @ dual)
         scale = max(abs(objective), float(paid[1]), penalty, np.finfo(float).tiny)
         beyond = answer.worst - delta * float(dual.max(initial=0.0))
@@ -193,11 +175,11 @@ class PenaltyProgram:
             violation=answer.worst,
             # What the regularisation allows is no fault; only what goes beyond it is.
             relative_violation=max(0.0, beyond) / (abs(objective) + self.largest_cost),
-            dual_residual=float((error / np.where(size > 0.0, size, 1.0)[self.frame.kept]).max()),
+            dual_residual=float(error[self.functions.kept].max()),
             gap=abs(objective - float(paid[0]) - penalty) / scale,
         )
-        right = audit.passed and spoilt <= SPOILT * max(abs(objective), self._unit)
-        return PenaltySolution(
+        right = audit.passed and spoilt <= tolerances.SPOILT * max(abs(objective), self._unit)
+        return Solution(
             status=Status.OPTIMAL if right else Status.INACCURATE,
             coef=coef,
             objective=objective,
@@ -206,14 +188,14 @@ class PenaltyProgram:
             passes=passes,
             rounds=steps,
             n_rows=len(keys),
-            proven=True,
-            seconds=0.0,
-            regularisation=delta,
             keys=keys,
             dual=dual,
+            dual_residual=audit.dual_residual,
+            seconds=0.0,
+            allows_violations=True,
         )
 
-    def drowns(self, answer: _Answer) -> bool:
+    def is_lost_to_rounding(self, answer: _Answer) -> bool:
         """Return whether the rounding of rows moves the dual or the objective too far.
 
         An error of a row moves the objective by the row's dual times that error. Where no more rows
@@ -232,18 +214,19 @@ class PenaltyProgram:
         many = np.count_nonzero(close) > self.coordinates.rank
         return bool(many and shift * (1.0 - rows.discount) > tolerances.DUAL)
 
-    def _from_afar(self, run: _Run) -> _Minimum:
+    def _from_larger(self, run: _Run) -> _Minimum:
         """Solve with larger regularisations first, each from the answer before."""
         # At this one the penalty of a violated row is of the size of a cost.
         easy = self._unit * (1.0 - self.rows.discount) * self.coordinates.rank
         steps = max(0, int(np.ceil(np.log(self.regularisation / easy) / np.log(_STAGE))))
         inner = self._start()
         for k in range(steps, 0, -1):
-            inner = run.minimise(inner, self.regularisation / _STAGE**k, _ROUGH).inner
+            delta = self.regularisation / _STAGE**k
+            inner = run.minimise(inner, delta, tolerances.NEWTON_ROUGH).inner
         return run.minimise(inner, self.regularisation)
 
     def _set(self, reference: FloatArray | None) -> None:
-        self.coordinates = self.frame.coordinates(self.frame.factor(reference))
+        self.coordinates = self.rows.coordinates(reference)
 
     def _start(self) -> FloatArray:
         """Return a constant below all values."""
@@ -288,7 +271,7 @@ class _Run:
         self.passes = 0
         self.steps = 0
 
-    def minimise(self, inner: FloatArray, delta: float, tol: float = _EXACT) -> _Minimum:
+    def minimise(self, inner: FloatArray, delta: float, tol: float = tolerances.NEWTON) -> _Minimum:
         """Return the minimum of the penalty problem by damped Newton steps.
 
         The problem is piecewise quadratic: a full step that leaves the violated rows as they are
@@ -311,14 +294,14 @@ class _Run:
             inner, before = inner + length * step, active
             excess = excess + length * change
             active = np.flatnonzero(excess > 0.0)
-            if abs(length - 1.0) <= _FULL and tol == _EXACT:
+            if abs(length - 1.0) <= _FULL and tol == tolerances.NEWTON:
                 exactly = self._exactly(inner, before, delta)
                 if exactly is not None and self._holds(exactly, before):
                     return exactly
-            if self.steps % _REFRESH == 0 or residual <= _ROUGH:
+            if self.steps % _REFRESH == 0 or residual <= tolerances.NEWTON_ROUGH:
                 excess = self._excess(inner)  # sums of many steps carry their rounding errors
                 active = np.flatnonzero(excess > 0.0)
-        exactly = self._exactly(inner, active, delta) if tol == _EXACT else None
+        exactly = self._exactly(inner, active, delta) if tol == tolerances.NEWTON else None
         if exactly is not None and self._holds(exactly, active):
             return exactly
         if residual > tol:
@@ -330,7 +313,7 @@ class _Run:
         excess = self._excess(found.inner)
         excess[active] = 0.0
         level = abs(float(self.inner_moments @ found.inner)) + self.program.largest_cost
-        return bool(excess.max(initial=0.0) <= _ROUNDING * level)
+        return bool(excess.max(initial=0.0) <= tolerances.TIGHT * level)
 
     def _exactly(self, inner: FloatArray, active: IntArray, delta: float) -> _Minimum | None:
         """Solve the optimality conditions on the violated rows A, to full precision.
@@ -345,14 +328,14 @@ class _Run:
         raw, cost = program.rows.rows(active)
         rows = np.asarray(program.coordinates.rows(raw))
         left, size, right = np.linalg.svd(rows, full_matrices=False)
-        known = size > _RANK * size[0]
+        known = size > tolerances.NEWTON_RANK * size[0]
         left, size, right = left[:, known], size[known], right[known]
         seen = right @ moments
-        if np.abs(moments - right.T @ seen).max() > _EXACT * np.abs(moments).max():
+        if np.abs(moments - right.T @ seen).max() > tolerances.NEWTON * np.abs(moments).max():
             return None
         rest = cost - left @ (left.T @ cost)
         rest -= left @ (left.T @ rest)  # divided by a small delta, a rounding error would show
-        rest[np.abs(rest) <= _ROUNDING * np.abs(cost).max()] = 0.0
+        rest[np.abs(rest) <= tolerances.TIGHT * np.abs(cost).max()] = 0.0
         dual = left @ (seen / size) - rest / delta
         if float(dual.min()) < -tolerances.DUAL * float(dual.max()):
             return None
@@ -360,13 +343,13 @@ class _Run:
         used = dual > 0.0
         return _Minimum(place + inner - right.T @ (right @ inner), active[used], dual[used])
 
-    def solution(self, found: _Minimum) -> PenaltySolution:
+    def solution(self, found: _Minimum) -> Solution:
         """Return the answer with its audit."""
         coef = doubled(self.program.coordinates.coef(found.inner))
         answer = _Answer(coef, found.keys, found.dual, self._excess(found.inner))
         solution = self.program.audited(answer, doubled(self.moments), self.passes, self.steps)
-        drowns = self.program.drowns(answer)
-        return replace(solution, status=Status.INACCURATE) if drowns else solution
+        is_lost = self.program.is_lost_to_rounding(answer)
+        return replace(solution, status=Status.INACCURATE) if is_lost else solution
 
     def _excess(self, inner: FloatArray) -> FloatArray:
         """Return by how much each row (N,) is violated; negative where it holds."""
@@ -399,7 +382,7 @@ class _Run:
 
     def _step(self, inner: FloatArray, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
         """Return the Newton step."""
-        # Where rows leave a direction free, the ridge keeps the step from going off the map.
+        # Where rows leave a direction free, the ridge limits the length of the step.
         farthest = _FARTHEST * (self.program.largest_value + float(np.abs(inner).max()))
         ridge = _RIDGE * float(np.trace(curvature)) / len(gradient)
         ridge = max(ridge, float(np.linalg.norm(gradient)) / farthest)
@@ -418,7 +401,7 @@ class _Run:
             now = np.maximum(excess + length * change, 0.0)
             slope = float(now @ change) / delta - gain
             bend = float(squares @ (now > 0.0).astype(np.float64)) / delta
-            if abs(slope) <= _FLAT * scale:
+            if abs(slope) <= tolerances.FLAT * scale:
                 break
             low, high = (low, length) if slope > 0.0 else (length, high)
             newton = length - slope / bend if bend > 0.0 else np.inf
@@ -430,7 +413,7 @@ class _Run:
         return length
 
     def _refuse(self, inner: FloatArray) -> None:
-        """Say that the objective grows without limit, where the search has run off the map."""
+        """Raise where coefficients are so large that the objective must grow without limit."""
         program = self.program
         if float(np.abs(inner).max()) > _FARTHEST * program.largest_value:
             coef = program.coordinates.coef(inner / np.linalg.norm(inner))

@@ -29,16 +29,13 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.doubled import dot, doubled, product, subtract
 from bellweight.common.status import SolverError
 from bellweight.program.all_rows import TabularRows
-from bellweight.program.alp import MOST_REFINED
-from bellweight.program.coordinates import coefficient_bounds
-from bellweight.program.simplex import VertexSearch
+from bellweight.program.independent_functions import coefficient_bounds
+from bellweight.program.simplex import VertexSearch, is_affordable
 
 _UNIT = 2.0**-53
 _SPARE = 4.0  # so that others who evaluate the rows in their own way find them to hold, too
 _OPERATIONS = 8  # in a slack, besides those of its sums
 _CHUNK = 20_000  # rows taken at a time with twice the digits
-_LITTLE = 1e-6  # share of the value that a margin for plain arithmetic may cost
-_FREE = 1e-8  # share of the value that a constant shift may cost without a better way being sought
 _DOUBLINGS = 60  # of a shift of the constant
 _ATTEMPTS = 3  # at a margin, each four times as wide
 _POOL = 20  # rows for each basis function to begin with
@@ -82,11 +79,11 @@ def _mended(
     flat = -rows.constant() / (1.0 - rows.discount)
     shifted = _moved(rows, coef, flat, float(missing.max()))
     before = _value(rows, coef)
-    free = _FREE * max(abs(before), np.finfo(float).tiny)
+    free = tolerances.REPAIR_FREE * max(abs(before), np.finfo(float).tiny)
     if shifted is not None and before - _value(rows, shifted) <= free:
         return shifted
     wide = _with_margin(rows, coef, moments, slack, size, 2.0 * _gamma(rows), _holds)
-    if wide is None or before - _value(rows, wide) > _LITTLE * abs(before):
+    if wide is None or before - _value(rows, wide) > tolerances.REPAIR_LITTLE * abs(before):
         size = np.abs(rows.pair_cost) + _row_terms(rows, coef)
         thin = _with_margin(rows, coef, moments, slack, size, 4.0 * _UNIT, _holds_precisely)
     else:
@@ -108,13 +105,13 @@ def _with_margin(
 
     The margin is relative to the size (N,) of the rows' terms; `holds` tells whether it was enough.
     """
-    if rows.n_basis > MOST_REFINED:
+    if not is_affordable(rows.n_basis):
         return None
     relative = slack / np.where(size > 0.0, size, 1.0)
     nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
     tight = nearest[relative[nearest] <= tolerances.TIGHT]
     columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
-    limits, limit_cost = coefficient_bounds(rows)
+    limits, limit_cost = coefficient_bounds(rows.lower, rows.upper)
     for attempt in range(_ATTEMPTS):
         cost = rows.pair_cost - 4.0**attempt * margin * size
         search = VertexSearch(rows.with_cost(cost), columns, (doubled(limits), limit_cost))

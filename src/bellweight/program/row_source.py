@@ -2,24 +2,47 @@
 
 A Bellman row of the pair (x, a) is phi(x) - discount E[phi(next)] with the pair's cost on the
 right. A row source is a settings object (`AllRows()`, `SampledRows(states)`); `on(model, basis)`
-binds it. The bound source answers one question in one streamed pass (`separate`) and hands out rows
-on demand; the matrix of all rows is stored only where it is small.
+binds it. The bound source answers one question in one search (`separate`) and hands out rows on
+demand; the matrix of all rows is stored only where it is small.
+
+**A new row source** is one file with the settings object and a subclass of `RowSource`; the loop
+does not change. It sets `model`, `basis`, `discount`, `names`, `lower` and `upper`, and answers:
+
+    rows(keys)      the rows and costs of some keys, the same whenever they are asked for
+    separate(coef)  the keys of the rows that coefficients violate most, and whether the search was
+                    complete (`proven`); against zero costs while the program looks for rows that
+                    bound it
+    seeds(weights)  the keys to start with: a few that tell the functions apart are enough
+    triangle(...)   the factor of the features that makes the program's coordinates
+    constant()      the coefficients of the constant function
+    support_of(...) the states and actions of keys, for the dual's support
+
+Keys are whole numbers from zero on. Where rows are listed (`listed_rows`), a key is a place in the
+list of all pairs. Where a search finds rows, among infinitely many perhaps, a key is a place in the
+pool of those found so far (`priced_rows`, `local_rows`): the pool grows in `separate` and `seeds`,
+keeps every row that it has handed out, and `n_pairs` is its size. Rows that belong to no pair, such
+as slopes along an endless coordinate or bounds on values, are rows like others to the program;
+`are_pairs` leaves them out of the dual's support. What can be computed with twice the digits
+(`exact_rows`, `exact_moments`, `violated`) makes answers more precise, and is not needed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from bellweight.basis import Basis
 from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
+from bellweight.program.conditioning import Coordinates
+from bellweight.program.independent_functions import IndependentFunctions
 
 MOST_CLOSE = 8  # times the number taken per block
-NEAR = 1e-9  # rows this close to tight are looked at again with full precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +63,14 @@ class Separation:
 
 
 class RowSource(ABC):
-    """What a program needs to know about its rows."""
+    """What a program needs to know about its rows.
 
+    `model` and `basis` are those it is bound to, the basis fitted to the states; `names` (K,) are
+    the basis functions', `lower` and `upper` (K,) the bounds on their coefficients.
+    """
+
+    model: Any
+    basis: Basis
     discount: float
     names: tuple[str, ...]
     lower: FloatArray
@@ -65,10 +94,10 @@ class RowSource(ABC):
 
     @abstractmethod
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
-        """Return the rows (n, K) and costs (n,) of some pairs."""
+        """Return the rows (n, K) and costs (n,) of some keys."""
 
     def exact_rows(self, keys: IntArray) -> Doubled:
-        """Return the rows (n, K) of some pairs to twice the digits, where that is known."""
+        """Return the rows (n, K) of some keys to twice the digits, where that is known."""
         rows = self.rows(keys)[0]
         return doubled(rows.toarray() if sparse.issparse(rows) else np.asarray(rows))
 
@@ -97,6 +126,19 @@ class RowSource(ABC):
     def triangle(self, weights: FloatArray | None) -> FloatArray:
         """Return the triangular factor of the features under weights, even ones by default."""
 
+    @cached_property
+    def functions(self) -> IndependentFunctions:
+        """Which basis functions are independent; found once, for all programs of these rows."""
+        self.constant()  # raises where there is none
+        factor = None if self.is_sparse else self.span()
+        return IndependentFunctions(self.names, self.lower, self.upper, factor)
+
+    def coordinates(self, reference: FloatArray | None) -> Coordinates:
+        """Return coordinates that are orthonormal under weights, even ones by default."""
+        if reference is None or self.is_sparse:
+            return self.functions.coordinates(self.functions.factor)
+        return self.functions.coordinates(self.triangle(reference))
+
     def span(self) -> FloatArray:
         """Return the triangular factor that decides which functions depend on earlier ones."""
         return self.triangle(None)
@@ -110,5 +152,5 @@ class RowSource(ABC):
         """Return the states, indices or vectors, and the actions of some pairs."""
 
     def are_pairs(self, keys: IntArray) -> BoolArray:
-        """Return which rows are those of pairs: all, where none of another kind stand beside."""
+        """Return which rows (n,) are those of pairs; others have no part in the dual's support."""
         return np.ones(len(keys), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The simplex method with twice the digits: the last road to the answer of a linear program.
+"""The simplex method with twice the digits, for programs that the solver does not get right.
 
     max moments' coef   s.t.   rows coef <= cost
 
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.doubled import (
     Doubled,
@@ -36,10 +37,8 @@ from bellweight.common.doubled import (
 from bellweight.common.status import SolverError, Status
 from bellweight.program.row_source import RowSource
 
-_ROUNDING = 1e-27  # of a difference, relative to what it is the difference of
-_VIOLATED = 1e-21  # share of a row's terms by which it must be violated to enter
-_UNREACHED = 1e-9  # share of the moments that may be out of reach by rounding
 _MAX_STEPS = 5_000
+_MOST_FUNCTIONS = 120
 _REFRESH = 100  # steps after which the tableau is computed afresh: its errors add up
 _STALLED = 30  # steps that change nothing before the first candidates are taken, not the best
 
@@ -152,7 +151,7 @@ class VertexSearch:
 
     def _check_reached(self, table: Tableau) -> None:
         """Refuse moments that the rows do not reach; what rounding leaves is no reason."""
-        if table.unreached() > _UNREACHED:
+        if table.unreached() > tolerances.REACHED:
             direction = self.over_all(table, table.prices()).high
             raise SolverError(Status.UNBOUNDED, ray_text(self.source.names, direction))
 
@@ -300,7 +299,7 @@ class Tableau:
         else:
             excess = -self.reduced.high
             terms = np.abs(self.cost) + np.abs(self.shares.high) @ np.abs(self.cost[self.basis])
-        excess = np.where(excess > _VIOLATED * terms, excess, 0.0)
+        excess = np.where(excess > tolerances.DOUBLED_VIOLATION * terms, excess, 0.0)
         excess[: self.n_columns] = 0.0
         excess[self.basis] = 0.0
         return excess
@@ -327,7 +326,7 @@ class Tableau:
             status = Status.INFEASIBLE if has_bounds else Status.FAILED
             raise SolverError(status, "no coefficients were found that satisfy every row")
         ratio = np.abs(value[limited] / share[limited])
-        least = limited[ratio <= ratio.min() * (1.0 + 1e-12)]
+        least = limited[ratio <= ratio.min() * (1.0 + tolerances.RATIO)]
         if first:
             return int(least[np.argmin(self.basis[least])])
         return int(least[np.argmax(np.abs(share[least]))])
@@ -368,13 +367,21 @@ def _difference(x: Doubled, y: Doubled) -> Doubled:
 
 def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
     """Return values with zeros where rounding of their terms is all there is."""
-    real = np.abs(values.high) > _ROUNDING * terms
+    real = np.abs(values.high) > tolerances.DOUBLED_ROUNDING * terms
     return Doubled(np.where(real, values.high, 0.0), np.where(real, values.low, 0.0))
 
 
 def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two next to some sizes; one for zero."""
     return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
+
+
+def is_affordable(n_basis: int) -> bool:
+    """Return whether a program with this many basis functions can be solved with twice the digits.
+
+    The time grows with their third power.
+    """
+    return n_basis <= _MOST_FUNCTIONS
 
 
 def ray_text(names: tuple[str, ...], direction: FloatArray) -> str:

@@ -1,4 +1,4 @@
-"""What a program says, and how far it is from right, measured on unscaled data."""
+"""What a program returns, and how far it is from right, measured on unscaled data."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ class Audit:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Solution:
-    """What every kind of program says: audited coefficients (K,) for moments (K,).
+class Answer:
+    """Audited coefficients (K,) for moments (K,), however they were found.
 
     `passes` counts the looks at all rows, `rounds` the steps of the method, `n_rows` the rows that
     took part. `proven` is off when the last search for violated rows was cut short. `given_up` is
     what the objective would gain from dropped functions, if rounding did not spoil the gain.
     """
 
-    status: Status
     coef: FloatArray
     objective: float
     moments: FloatArray
@@ -54,22 +53,29 @@ class Solution:
     passes: int
     rounds: int
     n_rows: int
-    proven: bool
-    seconds: float
+    proven: bool = True
     given_up: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DecidedSolution(Solution):
-    """An answer whose dual is decided already: its values, all positive, on the rows `keys`."""
+class Solution(Answer):
+    """What every program returns: an answer with its dual decided.
 
+    `dual` are its values, all positive, on the rows `keys`, and `dual_residual` says how exactly
+    they are optimal. `allows_violations` is on where the program itself lets rows be violated.
+    """
+
+    status: Status
     keys: IntArray
     dual: FloatArray
+    dual_residual: float
+    seconds: float
+    allows_violations: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AlpSolution(Solution):
-    """An audited answer of the linear program.
+class OptimalFace(Answer):
+    """An optimum of the linear program, and the rows on which all optimal duals live.
 
     `tight` holds the keys of all rows that are tight at `coef`, and `tight_rows` (t, rank) and
     `bound_rows` (b, rank) those rows and the active coefficient bounds in the program's

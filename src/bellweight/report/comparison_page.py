@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellweight.display import Column, Table, facts_table, number_text, pair_text
-from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.charts import Chart, Line, Picture, visible_heights
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
@@ -43,8 +43,8 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
         Section(
             "difference",
             f"Differences to {found.baseline}",
-            "All policies met the same luck, so their differences are known far better than their "
-            "costs. An interval that excludes zero is a clear difference.",
+            "All policies met the same random numbers, so their differences are known far better "
+            "than their costs. An interval that excludes zero is a clear difference.",
             (*found.charts("difference"), found.table()),
         ),
         Section("settings", "Settings and seed", "", (facts_table("", _run(found)),)),
@@ -73,7 +73,7 @@ def _interval(found: Comparison, name: str) -> str:
     return f"{pair_text(evaluation.mean, evaluation.half_width)}"
 
 
-def league_page(
+def results_page(
     subjects: Mapping[str, Subject],
     paired: Comparison | None,
     optimum: float | None,
@@ -102,7 +102,7 @@ def _sections(
         "costs. The best policy's cost lies in every one of these bands."
         if any(gap.low is not None for gap in gaps)
         else "What the policy of each run costs; no lower bound is proven here.",
-        (*charts, _league(subjects, optimum)),
+        (*charts, _all_runs(subjects, optimum)),
     )
     if paired is not None:
         yield Section(
@@ -186,17 +186,10 @@ def _overlay(frame: Chart, lines: Mapping[str, Line], alt: str) -> tuple[Chart, 
     )
     if not drawn:
         return ()
-    return (replace(frame, lines=drawn, alt=alt, y_range=_heights(frame, drawn)),)
-
-
-def _heights(frame: Chart, lines: Sequence[Line]) -> tuple[float, float] | None:
-    """Return the range of what is seen at first; what lies outside the view may be far off."""
-    if frame.x_range is None or frame.y_names is not None:
-        return None
-    low, high = frame.x_range
-    seen = np.concatenate([line.y[(line.x >= low) & (line.x <= high)] for line in lines])
-    margin = 0.05 * float(np.ptp(seen)) or 1.0
-    return float(seen.min()) - margin, float(seen.max()) + margin
+    y_range = None
+    if frame.x_range is not None and frame.y_names is None:
+        y_range = visible_heights(drawn, frame.x_range)  # what lies outside may be far off
+    return (replace(frame, lines=drawn, alt=alt, y_range=y_range),)
 
 
 def _alike(lines: Sequence[Line]) -> str:
@@ -209,7 +202,7 @@ def _alike(lines: Sequence[Line]) -> str:
     return f"The same for {'; for '.join(shared)}." if shared else "All lines differ."
 
 
-def _league(subjects: Mapping[str, Subject], optimum: float | None) -> Table:
+def _all_runs(subjects: Mapping[str, Subject], optimum: float | None) -> Table:
     rows = tuple(
         {
             "name": name,

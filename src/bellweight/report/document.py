@@ -46,9 +46,11 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "model_size": result.model_size,
         "method": type(result.method).__name__,
         "mode": result.mode,
-        "cost": plain(result.cost),
+        "cost": None if result.cost is None else plain(result.cost.mean),
+        "half_width": None if result.cost is None else plain(result.cost.half_width),
         "judgement": plain(result.judgement),
         "lower_bound": plain(result.lower_bound),
+        "lower_bound_kind": result.lower_bound_kind,
         "objective": plain(result.objective),
         "regularisation": result.regularisation,
         "basis": list(result.names),
@@ -78,8 +80,8 @@ def action_counts(result: Result, model: Model | None = None) -> dict[str, int]:
 
 def _phase(phase: CyclePhase) -> dict[str, Any]:
     return {
-        "cost": phase.cost,
-        "half_width": phase.half_width,
+        "cost": plain(phase.cost.mean),
+        "half_width": plain(phase.cost.half_width),
         "is_constant": phase.is_constant,
         "coef": plain(phase.coef),
     }

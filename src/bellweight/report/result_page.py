@@ -47,7 +47,7 @@ class Subject:
     def cost(self) -> float | None:
         """The policy's cost: exact, or else simulated."""
         if self.result.is_exact or self.evaluation is None:
-            return self.result.cost
+            return None if self.result.cost is None else self.result.cost.mean
         return self.evaluation.mean
 
     @property
@@ -57,7 +57,7 @@ class Subject:
             return None
         if self.evaluation is not None:
             return self.evaluation.half_width
-        return None if self.result.judgement is None else self.result.judgement.cost.half_width
+        return None if self.result.cost is None else self.result.cost.half_width
 
     @property
     def low(self) -> float | None:
@@ -73,7 +73,7 @@ class Subject:
         if proven is None:
             if self.result.cost is None or self.low is None or not self.result.is_exact:
                 return None
-            proven = self.result.cost - self.low
+            proven = self.result.cost.mean - self.low
         return 0.0 if proven <= _ROUNDING * abs(self.cost or 0.0) else proven
 
     @property
@@ -113,7 +113,7 @@ def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> st
 
 
 def _sentence(subject: Subject) -> str:
-    """Say in one breath what was found."""
+    """Return what was found, in one sentence or two."""
     result, cost = subject.result, subject.cost
     found = (
         f"The model {result.model_name} ({result.model_size}) was solved with {len(result.names)} "
@@ -255,8 +255,8 @@ def _phases(result: Result) -> tuple[Table, ...]:
     rows = tuple(
         {
             "phase": name,
-            "cost": phase.cost,
-            "half_width": phase.half_width,
+            "cost": phase.cost.mean,
+            "half_width": phase.cost.half_width or None,
             "ties": "decided by ties" if phase.is_constant else None,
         }
         for name, phase in named

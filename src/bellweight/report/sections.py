@@ -87,12 +87,12 @@ def origin() -> list[tuple[str, str]]:
 
 
 def cut(text: str, most: int = _MOST_LETTERS) -> str:
-    """Return a text of bearable length."""
+    """Return a text cut to at most this many letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a share, or nothing of zero."""
+    """Return a share in per cent; a dash for a share of zero."""
     return f"{100.0 * part / abs(whole):.3g} %" if whole else "-"
 
 

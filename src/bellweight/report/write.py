@@ -16,7 +16,7 @@ from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import Model
-from bellweight.report.comparison_page import comparison_page, league_page, plan_page
+from bellweight.report.comparison_page import comparison_page, plan_page, results_page
 from bellweight.report.result_page import Subject, result_page
 from bellweight.results.result import Result
 
@@ -38,9 +38,9 @@ def report(
 ) -> Path:
     """Write a self-contained page about a result, a comparison, or several results by name.
 
-    Also about what a plan found, such as a league.
+    Also about what a plan found, such as the result of a race.
 
-    What is missing is computed: the certificate and, where states cannot be listed, the cost over
+    What is missing is computed: the certificate, and the cost of a policy that was not judged, over
     `episodes` with random numbers that the run did not use. A result that was loaded without its
     `model` needs it for pictures of its states. `optimum` is an exact optimal cost to show beside;
     `about` replaces the opening sentences. The file is written whole or not at all.
@@ -75,7 +75,7 @@ def report(
         name: study.subject(result, None if paired is None else paired.evaluations.get(name))
         for name, result in subject.items()
     }
-    return files.write_text(target, league_page(subjects, paired, optimum, title, about))
+    return files.write_text(target, results_page(subjects, paired, optimum, title, about))
 
 
 def _check_options(subject: object, given: set[str]) -> None:
@@ -97,7 +97,7 @@ def _is_about(certificate: Certificate, result: Result) -> bool:
 
 
 class _Study:
-    """Finds out what a report needs and was not given."""
+    """Computes what a report needs and was not given."""
 
     def __init__(self, model: Model | None, episodes: int, jobs: int | None) -> None:
         self._model = model
@@ -120,9 +120,9 @@ class _Study:
                 doubts.append(f"The states cannot be shown: {problem}")
                 result = replace(result, policy=replace(result.policy, model=None))
         model = result.policy.model
-        if model is not None and evaluation is None and not backend_of(model).lists_states:
+        if model is not None and evaluation is None and result.cost is None:
             evaluation = evaluate(
-                model, result.policy, self._episodes, seed=result.seed + 1, jobs=self._jobs
+                model, result.policy, self._episodes, seed=result.fresh_seed, jobs=self._jobs
             )
         if certificate is not None and not _is_about(certificate, result):
             raise ArgumentError("the certificate is about another result: make it again")
@@ -142,7 +142,7 @@ class _Study:
         if models[0] is None or backend_of(models[0]).lists_states:
             return None
         policies = {name: result.policy for name, result in bound.items()}
-        seed = max(result.seed for result in bound.values()) + 1
+        seed = max(result.fresh_seed for result in bound.values())
         return compare(models[0], policies, self._episodes, seed=seed, jobs=self._jobs)
 
     def _bound(self, result: Result) -> Result:

@@ -3,10 +3,12 @@
 A result is plain data that can be saved; nothing here solves anything.
 """
 
+from bellweight.results.base import BaseResult
 from bellweight.results.judgement import Judgement
 from bellweight.results.result import CyclePhase, Result
 
 __all__ = [
+    "BaseResult",
     "CyclePhase",
     "Judgement",
     "Result",

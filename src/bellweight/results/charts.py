@@ -12,7 +12,7 @@ import numpy as np
 
 from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray
-from bellweight.display.charts import Chart, Line, Picture
+from bellweight.display.charts import Chart, Line, Picture, visible_heights
 from bellweight.results.cross_sections import (
     CrossSection,
     marginal,
@@ -172,9 +172,7 @@ def _pictures(
         drawn = tuple(Line(label, cut.x, of(cut)) for label, of in lines.items())
         low, high = cut.x_range
         inside = (cut.x >= low) & (cut.x <= high)
-        heights = np.concatenate([line.y[inside] for line in drawn])
-        margin = 0.05 * float(np.ptp(heights)) or 0.05 * abs(float(heights[0])) or 1.0
-        y_range = (float(heights.min()) - margin, float(heights.max()) + margin)
+        y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
             f"{line.label}: {line.y[inside][0]:,.4g} at {seen.variables[0]} = "
             f"{cut.x[inside][0]:g}, {line.y[inside][-1]:,.4g} at {cut.x[inside][-1]:g}."

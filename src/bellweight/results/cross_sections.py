@@ -1,4 +1,4 @@
-"""Cuts through the states: a line or a plane that can be drawn, with everything else held fixed."""
+"""Cross-sections of the states: a line or a plane to draw, the other variables held fixed."""
 
 from __future__ import annotations
 

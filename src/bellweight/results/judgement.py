@@ -1,6 +1,6 @@
 """What a policy costs, beside acting at random and beside the method's target.
 
-A status speaks of the weights and the program; a judgement speaks of the policy. On tabular models
+A status is about the weights and the program; a judgement is about the policy. On tabular models
 costs are exact. Elsewhere all policies are simulated on the same random numbers, from streams that
 the weight loop did not use. The budget is a number of steps, not of seconds, so that a seed gives
 the same numbers on every machine: the backend's `judging_steps` for each policy.
@@ -227,7 +227,7 @@ def _outside_note(outside: Outside | None) -> str:
     return (
         f"{100.0 * outside.share:.3g} % of the visited states lie outside the box of the rows: "
         f"{outside.variable} reaches {outside.reached:g}, its box is {outside.lower:g} to "
-        f"{outside.upper:g}, and no row of the program speaks of what lies beyond: solve over a "
+        f"{outside.upper:g}, and the program has no row beyond it: solve over a "
         "larger box, PricedRows(lower=..., upper=...)"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -10,19 +9,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight.backends import Visited, backend_of, simulated_occupancy
+from bellweight.backends import Estimate, Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
-from bellweight.common import files, identity
+from bellweight.common import files
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import FileError, PolicyError, Status
+from bellweight.common.status import PolicyError, Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
-from bellweight.display.presentable import Pictures, Presentable
+from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import Difference
 from bellweight.models import Model
 from bellweight.policies import Greedy, Policy, Support
 from bellweight.program import Audit
+from bellweight.results.base import BaseResult
 from bellweight.results.charts import (
     convergence_chart,
     moment_chart,
@@ -40,12 +40,11 @@ from bellweight.weights.methods import DIA
 _LOOK = Simulation(episodes=1_000)
 
 
-@files.storable("CyclePhase")
+@files.storable("Phase")
 @dataclass(frozen=True, eq=False)
-class CyclePhase:
+class CyclePhase(files.Changed):
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
 
-    `half_width` is the 95 % half-width of a simulated cost, None where the cost is exact.
     `is_constant` says that the value function of a linear model is the same in every state, so that
     ties decide the policy.
     """
@@ -55,22 +54,28 @@ class CyclePhase:
     weights: FloatArray | None
     support: Support
     policy: Greedy
-    cost: float
-    half_width: float | None = None
+    cost: Estimate
     is_constant: bool = False
+
+    @classmethod
+    def from_format_1(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Put cost and half-width together."""
+        width = stored.pop("half_width", None)
+        return {**stored, "cost": Estimate(stored["cost"], width or 0.0)}
 
 
 @files.storable("Result")
 @dataclass(frozen=True, eq=False)
-class Result(Presentable, files.Checked):
+class Result(BaseResult, files.Changed):
     """What a run found, how it ended, and how good it is.
 
     `coef` (K,) belongs to the basis as the user wrote it. `cost` is that of the greedy policy from
-    the initial distribution: exact on tabular models, elsewhere the mean of the simulation that
-    judged it, None where it was not judged. `judgement` has its error, and what acting at random
-    and the method's target cost. `lower_bound` is the value of repaired coefficients at the initial
-    distribution: every row is proven to hold there in spite of rounding; None where states cannot
-    be enumerated. Where both are exact the optimal cost lies between them. `support` lists where
+    the initial distribution, an estimate: exact on tabular models (half-width 0), elsewhere from
+    the simulation that judged it, None where it was not judged. `judgement` tells what acting at
+    random and the method's target cost. `lower_bound` is the value of repaired coefficients at the
+    initial distribution: every row is proven to hold there in spite of rounding. Its kind,
+    `lower_bound_kind`, is `exact`, or `unproven` where there is none, because states cannot be
+    enumerated. Where both are exact the optimal cost lies between them. `support` lists where
     the dual has mass; `dual` is the same as an array over the pairs of a tabular model.
     `moments_error` (K,) are the standard errors of simulated moments. `regularisation` is that of
     the program; a lower bound has been repaired for the violation that it allows. `average` is the
@@ -92,7 +97,7 @@ class Result(Presentable, files.Checked):
     policy: Greedy
     objective: float
     lower_bound: float | None
-    cost: float | None
+    cost: Estimate | None
     moments_error: FloatArray | None
     history: tuple[HistoryEntry, ...]
     reported_iteration: int
@@ -108,11 +113,17 @@ class Result(Presentable, files.Checked):
     average: CyclePhase | None = None
     judgement: Judgement | None = None
     generated: Policy | files.Unstored | None = None
+    lower_bound_kind: str = "unproven"
 
     @property
     def is_exact(self) -> bool:
         """Whether occupancies and costs are exact, as on tabular models, and not simulated."""
         return self.dual is not None
+
+    @property
+    def fresh_seed(self) -> int:
+        """A seed that the run did not use: no policy is judged on the episodes that shaped it."""
+        return self.seed + 1
 
     @property
     def method_name(self) -> str:
@@ -140,23 +151,21 @@ class Result(Presentable, files.Checked):
             return "there are weights, but no dual"
         return "" if self.judgement is None else self.judgement.fault
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to an `.npz` file, whole or not at all."""
-        files.save(path, self)
-
     @classmethod
-    def load(cls, path: str | os.PathLike[str], model: Model | None = None) -> Self:
-        """Read a result written by `save`; with `model`, check that it is the result's own."""
-        result: Self = files.load(path, cls)
-        if model is None:
-            return result
-        if model.digest != result.model_digest:
-            raise FileError(
-                f"{path} belongs to another model ({result.model_name}, {result.model_size})"
-                f"{identity.doubt(result.model_digest, model.digest)}: load it with the model it "
-                "was solved for, or solve again"
-            )
-        return replace(result, policy=replace(result.policy, model=model))
+    def from_format_1(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Give the cost its error and the bound its kind."""
+        cost, judgement = stored["cost"], stored.get("judgement")
+        width = 0.0 if judgement is None else judgement.cost.half_width
+        kind = "unproven" if stored["lower_bound"] is None else "exact"
+        estimate = None if cost is None else Estimate(cost, width)
+        return {**stored, "cost": estimate, "lower_bound_kind": kind}
+
+    @property
+    def model_text(self) -> str:
+        return f"{self.model_name}, {self.model_size}"
+
+    def on(self, model: Model) -> Self:
+        return replace(self, policy=replace(self.policy, model=model))
 
     def table(self) -> Table:
         """Return what was found, how it ended and what to try next, one fact to a row."""
@@ -187,9 +196,8 @@ class Result(Presentable, files.Checked):
         """What the policy meets in its model: states, values, residuals."""
         if self.policy.model is None:
             raise PolicyError("the result was loaded without its model: Result.load(path, model)")
-        # A seed that the run did not use: the pictures show states it was not fitted to.
         return backend_of(self.policy.model).visited(
-            self.basis, self.coef, self.moments, self.policy, self.seed + 1
+            self.basis, self.coef, self.moments, self.policy, self.fresh_seed
         )
 
     @cached_property
@@ -199,8 +207,8 @@ class Result(Presentable, files.Checked):
     def _gap(self) -> tuple[Picture, ...]:
         if self.cost is None:
             return ()
-        width = None if self.judgement is None else self.judgement.cost.half_width or None
-        return (gap_chart([Between(self.method_name, self.cost, width, self.lower_bound)]),)
+        mean, width = self.cost.mean, self.cost.half_width or None
+        return (gap_chart([Between(self.method_name, mean, width, self.lower_bound)]),)
 
     def _convergence(self) -> tuple[Picture, ...]:
         return convergence_chart(self.history, exact=self.weights is not None)
@@ -210,7 +218,7 @@ class Result(Presentable, files.Checked):
             return weight_charts(self.visited, self.weights)
         model = self.policy.model
         assert model is not None
-        found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.seed + 1)
+        found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.fresh_seed)
         assert found.moments is not None
         assert found.standard_error is not None
         error = found.standard_error
@@ -292,25 +300,25 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _phase_text(phase: CyclePhase) -> str:
-    width = "" if phase.half_width is None else f" +- {number_text(phase.half_width)}"
+    mean, width = phase.cost.mean, phase.cost.half_width
+    error = f" +- {number_text(width)}" if width else ""
     ties = " (constant value: decided by ties)" if phase.is_constant else ""
-    return f"cost {number_text(phase.cost)}{width}{ties}"
+    return f"cost {number_text(mean)}{error}{ties}"
 
 
 def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.cost is None:
         return
     if result.is_exact:
-        yield "cost", f"{number_text(result.cost)} (greedy policy, exact, over all time)"
+        yield "cost", f"{result.cost} (greedy policy, exact, over all time)"
     elif result.judgement is not None:
-        yield "cost", f"{result.judgement.cost} (greedy policy, {_simulated(result.judgement)})"
+        yield "cost", f"{result.cost} (greedy policy, {_simulated(result.judgement)})"
     if result.judgement is not None:
         yield from _rivals(result.judgement)
     if result.is_exact and result.lower_bound is not None:
-        gap = max(0.0, result.cost - result.lower_bound)
-        low, high = number_text(result.lower_bound), number_text(result.cost)
-        yield "optimum", f"between {low} and {high}"
-        yield "loss", f"at most {number_text(gap)} ({_share(gap, result.cost)})"
+        gap = max(0.0, result.cost.mean - result.lower_bound)
+        yield "optimum", f"between {number_text(result.lower_bound)} and {result.cost}"
+        yield "loss", f"at most {number_text(gap)} ({_share(gap, result.cost.mean)})"
 
 
 def _simulated(found: Judgement) -> str:
@@ -350,7 +358,7 @@ def _advice(result: Result) -> str:
         return "bellweight.evaluate(model, result.policy) tells what the policy costs"
     if not result.is_exact or result.lower_bound is None:
         return "bellweight.compare(model, ...) compares the policy with those you know"
-    if result.cost - result.lower_bound <= 1e-3 * abs(result.cost):
+    if result.cost.mean - result.lower_bound <= 1e-3 * abs(result.cost.mean):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
 

@@ -1,6 +1,6 @@
 """Episodes of a policy: compiled loops, blocks of episodes, and their parallel execution.
 
-What the costs mean is the business of `evaluation`.
+Estimates and comparisons of costs are made from them in `evaluation`.
 """
 
 from bellweight.simulation.blocks import BLOCK, Finished, Task, episode_costs, run_blocks

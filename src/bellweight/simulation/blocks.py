@@ -2,8 +2,8 @@
 
 Every episode has its own random streams (`common/streams.py`): the initial state, the actions and
 the events draw from separate streams, and step t always uses the t-th number. Results are therefore
-the same for any number of workers, and two policies simulated with the same seed meet the same luck
-(common random numbers).
+the same for any number of workers, and two policies simulated with the same seed meet the same
+events (common random numbers).
 
 A block is one compiled call that releases the interpreter lock; joblib spreads blocks over threads,
 or over whatever backend `joblib.parallel_config` names: local processes, a Dask cluster.
@@ -57,13 +57,14 @@ def run_blocks(
     last: int,
     jobs: int | None = None,
     finished: Finished | None = None,
+    size: int = BLOCK,
 ) -> list[Any]:
-    """Run a task over blocks of episodes in parallel; return its answers in order.
+    """Run a task over blocks of episodes, `size` in each, in parallel; return answers in order.
 
     When a worker dies the error carries the finished blocks; pass them back as `finished` and only
     the missing ones are run.
     """
-    edges = [*range(first, last, BLOCK), last]
+    edges = [*range(first, last, size), last]
     if finished is not None and getattr(finished, "label", "") != joblib_hash(task):
         raise ArgumentError(
             "the finished blocks belong to another run: resume with the same model, policy, seed "

@@ -83,7 +83,7 @@ class LinearRollout(FeatureRollout):
         if isinstance(law, Independent):
             _fill(noise, keys, step, *law.tables)
         else:
-            # One generator per block and step, so that policies meet the same luck.
+            # One generator per block and step, so that all policies meet the same events.
             rng = np.random.default_rng([int(keys[0]), step, first])
             noise[:] = law.drawn(len(states), rng, states.copy(), actions.copy())
 

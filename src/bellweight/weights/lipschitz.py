@@ -1,4 +1,4 @@
-"""Moduli: how fast the weight iteration contracts, as a function of its constants.
+"""How fast the weight iteration contracts, as a function of its Lipschitz constants.
 
 With L_d the Lipschitz constant of the minimum-norm dual in the weights and L_U that of a policy
 rule in the dual (1-norms throughout), the map from weights to the occupancy of the generated
@@ -10,7 +10,7 @@ and an update with constants L_c (in the weights) and L_mu (in the occupancy) gi
 modulus L_c + L_mu L_F (the paper's remark on generalisations). The convex step has L_c = 1 - step
 and L_mu = step; the target-guided softmax has L_U = 2 / smoothing_mass + 1 / (2 temperature). Below
 one the iteration converges geometrically to the same weights from every start (Theorem
-convergence_v2). Only numbers here: where they come from is in `contraction`.
+convergence_v2). This module only combines constants; `analysis/contraction.py` computes them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class CertifiedSettings:
 
     `modulus` is the proven factor per iteration, in the 1-norm of the weights. `dual_share` is the
     price: the largest share that the dual can have in the policy of any state, m / (m +
-    smoothing_mass) with m = 1 / (1 - discount) all the mass there is. The target has the rest.
+    smoothing_mass), where m = 1 / (1 - discount) is the total mass of the dual. The target policy
+    has the rest.
     """
 
     temperature: float
@@ -100,10 +101,10 @@ def certified_settings(
 ) -> CertifiedSettings:
     """Return temperature and smoothing mass that satisfy eq. epsilon_tau_conditions.
 
-    `lipschitz` is an upper bound on L_d. `modulus`, below one, is what a full step is to have: the
-    nearer to one, the more say the dual has in the policy. `split` is the part of the allowed
-    policy constant that goes to the smoothing mass, the rest goes to the temperature: a larger
-    one lets the dual speak in more states, a smaller one more clearly.
+    `lipschitz` is an upper bound on L_d. `modulus`, below one, is the one wanted for a full step:
+    the nearer to one, the more the dual decides in the policy. `split` is the part of the allowed
+    policy constant that goes to the smoothing mass, the rest goes to the temperature: with a larger
+    one the dual decides in more states, with a smaller one it decides more sharply.
     """
     dual = checked_lipschitz(lipschitz, "lipschitz")
     if not math.isfinite(dual):

@@ -32,7 +32,7 @@ class Stop:
     """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
 
     The default tolerance is 1e-8 where occupancies are exact, and the noise of the estimate where
-    they are simulated: every moment within one standard error. The time limit is looked at between
+    they are simulated: every moment within one standard error. The time limit is checked between
     iterations, so the first iteration always completes.
     """
 
@@ -48,7 +48,7 @@ class Stop:
             checks.positive(self.max_seconds, "max_seconds")
 
 
-@files.storable("HistoryEntry")
+@files.storable("Iteration")
 @dataclass(frozen=True)
 class HistoryEntry:
     """What happened in one iteration.
@@ -56,13 +56,13 @@ class HistoryEntry:
     `sup_norm` and `one_norm` are those of occupancy minus weights, or of their moments where states
     cannot be enumerated (None when the method generates no policy); `moment_step` is the 1-norm
     between these moments and the ones before (None at first); `noise_ratio` the largest difference
-    of moments in standard errors (None where nothing is simulated); `dual_share` the share of
-    the occupancy in states with dual mass. `passes` counts the searches for violated rows, `rows`
-    those in the program, and `solve_seconds` its share of `seconds`; `columns` counts the pairs
-    that pricing has found (None where rows are listed), and `proven` says that the last search was
-    complete. `step_ratio` is this `one_norm` over the one before: the contraction that is seen
-    (None at first). `step_size` is the one with which this iterate is left, `accelerated` whether
-    by an accelerated step (both None where a method's own update decides), and `smoothing_mass` the
+    of moments in standard errors (None where nothing is simulated); `dual_share` the share of the
+    occupancy in states with dual mass. `passes` counts the searches for violated rows, `rows` those
+    in the program, and `solve_seconds` its share of `seconds`; `columns` counts the pairs that
+    pricing has found (None where rows are listed), and `proven` says that the last search was
+    complete. `step_ratio` is this `one_norm` divided by the one before: the observed contraction
+    (None at first). `step_size` is that of the step to the next iterate, `accelerated` whether by
+    an accelerated step (both None where a method's own update decides), and `smoothing_mass` the
     one of this iterate's policy where the steps adapt it.
     """
 
@@ -250,7 +250,7 @@ class _Run:
             one_norm=one_norm,
             moment_step=None if before is None else float(np.abs(iterate.moments - before).sum()),
             audit=solution.audit,
-            dual_residual=iterate.dual_residual,
+            dual_residual=solution.dual_residual,
             flow_residual=None if occupancy is None else occupancy.residual,
             noise_ratio=None if occupied is None else _noise_ratio(point, occupied),
             dual_share=share,

@@ -1,4 +1,4 @@
-"""Ways to choose the weights: methods for the loop of `selection.py`.
+"""Ways to choose the weights: methods for the loop of `loop.py`.
 
 A method supplies three things:
 

@@ -1,4 +1,4 @@
-"""Steps of the weight iteration that look at how it goes: adaptive damping, Anderson acceleration.
+"""Steps of the weight iteration that depend on its course: adaptive damping, Anderson acceleration.
 
 Let x be the weights (or their moments), F(x) the occupancy of the policy that they generate, and
 g(x) = F(x) - x the residual. A plain step goes to (1 - s) x + s F(x) with a constant s. The rules
@@ -87,14 +87,15 @@ class Adaptive(Steps):
     are an oscillation: the step size, `first` at the beginning, is multiplied by `shrink`, down to
     `least`. (Not when the second is so small, less than a third with `shrink` one half, that the
     smaller step would be slower.) Two that point the same way and fall are an agreement: it is
-    multiplied by `grow`, up to 1. Between them it stays.
+    multiplied by `grow`, up to 1. Otherwise it stays the same.
 
-    With `smoothing`, DIA's policy is adapted too. What a contraction needs is that the dual has
-    less say, hence *more* smoothing: when an oscillation finds the residual hardly smaller than the
-    oscillation before it did, a smaller step has not helped, and smoothing mass and temperature are
-    divided by `shrink`, to at most 1 / `least` times what they were. Agreement brings them back by
-    `grow`, but not to where they failed, so that they come to rest. The weights found belong to the
-    smoothing of the reported iteration, which its `smoothing_mass` records.
+    With `smoothing`, DIA's policy is adapted too. The iteration contracts when the policy depends
+    less on the dual, hence with *more* smoothing: when an oscillation finds the residual hardly
+    smaller than the oscillation before it did, a smaller step has not helped, and smoothing mass
+    and temperature are divided by `shrink`, to at most 1 / `least` times what they were. Agreement
+    brings them back by the factor `grow`, but never to values that failed, so that they settle. The
+    weights found belong to the smoothing of the reported iteration, which its `smoothing_mass`
+    records.
 
     A resumed run begins with `first` and the method's own smoothing again.
     """
@@ -178,9 +179,9 @@ class Anderson(Steps):
     step of `step_size`, so that the combined residual is smallest. The combination is used as far
     as it is safe: where it has a weight below zero, the plain step is taken instead; when it leads
     to a residual larger than `growth` times the smallest one that the memory has seen, or to a
-    program that cannot be solved, the run goes back to the plain step from where it was and forgets
-    what it remembered. Where weights are known by their moments, the combination is one of moments,
-    and standard errors add up with the absolute coefficients.
+    program that cannot be solved, the run takes the plain step from the last good point and clears
+    its memory. Where weights are known by their moments, the combination is one of moments, and
+    standard errors add up with the absolute coefficients.
 
     A resumed run begins without memory.
     """
@@ -253,8 +254,8 @@ class _AndersonStepper(Stepper):
 def _smallest_combination(residuals: FloatArray) -> FloatArray:
     """Return coefficients of sum one that make the combination of the rows smallest.
 
-    With differences of successive rows the constraint disappears, and columns of length one keep
-    old, large differences from drowning the recent ones.
+    Written in differences of successive rows, the constraint disappears. The columns are scaled to
+    length one, so that old, large differences do not dominate the recent ones.
     """
     differences = np.diff(residuals, axis=0).T
     lengths = np.linalg.norm(differences, axis=0)

@@ -16,7 +16,7 @@ from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.models import TabularModel
 from bellweight.program import RowSource, Separation, TabularRows
-from bellweight.program.row_source import MOST_CLOSE, NEAR
+from bellweight.program.row_source import MOST_CLOSE
 
 
 class GuidedRows(TabularRows):
@@ -41,7 +41,7 @@ class GuidedRows(TabularRows):
         cost[~pairs] = -self._left * self.floor[states]
         return rows, cost
 
-    # The floor's rows are not those of pairs: what is known of them is what `rows` says.
+    # Those of tabular rows know pairs only; the floor's rows are known by `rows` alone.
     exact_rows = RowSource.exact_rows
     violated = RowSource.violated
 
@@ -56,7 +56,7 @@ class GuidedRows(TabularRows):
         share = tolerances.ROUNDING / tolerances.FEASIBILITY
         size += share * self._left * self.value_terms(coef)
         lowest = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * (8 + self.n_basis)]
-        near = np.flatnonzero(slack <= NEAR * (size + np.abs(values)))
+        near = np.flatnonzero(slack <= tolerances.NEAR * (size + np.abs(values)))
         return Separation(
             close=np.append(found.close, self.n_pairs + lowest),
             close_size=np.append(found.close_size, size[lowest]),

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -19,26 +20,29 @@ from bellweight.backends import Estimate, Setup, backend_of
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
-from bellweight.display import Column, Table, number_text, to_text
+from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, gap_chart
-from bellweight.display.presentable import Pictures, Presentable
+from bellweight.display.presentable import Pictures
+from bellweight.models import Model
 from bellweight.policies import Greedy
+from bellweight.results.base import BaseResult
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.plan import Plan, SolveSettings
 
 
+@files.storable("PointwiseMaximumResult")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PointwiseMaximumResult(Presentable):
+class PointwiseMaximumResult(BaseResult):
     """The largest of several value functions, its greedy policy, and the members it is made of.
 
     `coef` (J, K) has a row for each member. `lower_bound` is the value of the initial distribution
     under the largest function, each member repaired so that every row is proven to hold, so
     it is at least that of every member. `cost` is the greedy policy's, and `member_costs` are those
-    of the members' policies: exact on tabular models, where `half_width` is None; on event models,
-    which have no bound, simulated on the same random numbers.
+    of the members' policies: exact on tabular models; on event models, which have no bound,
+    simulated on the same random numbers.
     """
 
     members: tuple[Result, ...]
@@ -46,9 +50,26 @@ class PointwiseMaximumResult(Presentable):
     coef: FloatArray
     policy: Greedy
     lower_bound: float | None
-    cost: float
-    half_width: float | None
+    cost: Estimate
     seconds: float
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model."""
+        return self.members[0].model_name
+
+    @property
+    def model_digest(self) -> str:
+        """The fingerprint of the model."""
+        return self.members[0].model_digest
+
+    def on(self, model: Model) -> Self:
+        members = tuple(member.on(model) for member in self.members)
+        return replace(self, members=members, policy=replace(self.policy, model=model))
+
+    def stored_fault(self) -> str:
+        rows = len(self.members) == len(self.member_costs) == len(self.coef) > 0
+        return "" if rows else "members, their costs and coefficients do not match"
 
     def values(self, states: FloatArray) -> FloatArray:
         """Return the largest value (n,) of each state (n, d)."""
@@ -67,13 +88,13 @@ class PointwiseMaximumResult(Presentable):
             }
             for j, (member, cost) in enumerate(zip(self.members, self.member_costs, strict=True))
         ]
-        whole = {"name": "maximum", "lower_bound": self.lower_bound, "cost": self.cost}
+        whole = {"name": "maximum", "lower_bound": self.lower_bound, "cost": self.cost.mean}
         known = self.members[0].lower_bound is not None
         hidden = "half_width" if known else "lower_bound"
         return Table(
             title=f"Pointwise maximum on {self.members[0].model_name}",
             columns=tuple(column for column in _COLUMNS if column.key != hidden),
-            rows=(*rows, {**whole, "half_width": self.half_width}),
+            rows=(*rows, {**whole, "half_width": self.cost.half_width}),
         )
 
     def pictures(self) -> Pictures:
@@ -89,9 +110,6 @@ class PointwiseMaximumResult(Presentable):
                 ]
             ),
         )
-
-    def __str__(self) -> str:
-        return to_text(self.table()).rstrip()
 
 
 @files.storable("PointwiseMaximum")
@@ -122,15 +140,13 @@ class PointwiseMaximum(Plan[PointwiseMaximumResult]):
         coef.setflags(write=False)
         # The members' duals belong to other programs, so ties go to the lowest action.
         policy = setup.greedy(coef)
-        cost = setup.cost(policy)
         return PointwiseMaximumResult(
             members=members,
             member_costs=tuple(setup.cost(member.policy) for member in members),
             coef=coef,
             policy=policy,
             lower_bound=setup.lower_bound([(one.coef, one.moments) for one in members]),
-            cost=cost.mean,
-            half_width=cost.half_width,
+            cost=setup.cost(policy),
             seconds=time.perf_counter() - began,
         )
 

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from bellweight.backends import listed
+from bellweight.backends import Estimate, listed
 from bellweight.backends.tabular import TabularSetup
 from bellweight.basis import Basis, Fourier
 from bellweight.basis.composed import stacked_on
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
-from bellweight.display import Column, Table, number_text, to_text
+from bellweight.display import Column, Table, number_text
 from bellweight.display.cost_charts import Between, gap_chart
-from bellweight.display.presentable import Pictures, Presentable
-from bellweight.models import TabularModel
+from bellweight.display.presentable import Pictures
+from bellweight.models import Model, TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
 from bellweight.policies import Greedy
 from bellweight.program import TabularRows, repaired
+from bellweight.results.base import BaseResult
 from bellweight.results.result import Result
 from bellweight.simulation import Simulation
 from bellweight.solve import run_part
@@ -39,8 +40,9 @@ from bellweight.weights.plan import Plan, SolveSettings
 _STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of the others
 
 
+@files.storable("SelfGuidedResult")
 @dataclass(frozen=True, eq=False)
-class SelfGuidedResult(Presentable):
+class SelfGuidedResult(BaseResult):
     """What a self-guided run found: one result for each number of functions, in order.
 
     The first is that of the basis as given. `lower_bound` is the highest bound, that of the last;
@@ -62,9 +64,26 @@ class SelfGuidedResult(Presentable):
         return self.result.policy
 
     @property
-    def cost(self) -> float:
+    def cost(self) -> Estimate:
         """The exact cost of the policy, from the initial distribution."""
-        return _cost(self.result)
+        return Estimate(_cost(self.result))
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model."""
+        return self.results[0].model_name
+
+    @property
+    def model_digest(self) -> str:
+        """The fingerprint of the model."""
+        return self.results[0].model_digest
+
+    def on(self, model: Model) -> Self:
+        return replace(self, results=tuple(result.on(model) for result in self.results))
+
+    def stored_fault(self) -> str:
+        known = [one.cost is not None and one.lower_bound is not None for one in self.results]
+        return "" if known and all(known) else "a result is missing, or has no cost or bound"
 
     @property
     def lower_bound(self) -> float:
@@ -77,12 +96,12 @@ class SelfGuidedResult(Presentable):
             {
                 "functions": len(result.names),
                 "lower_bound": result.lower_bound,
-                "cost": result.cost,
+                "cost": _cost(result),
                 "status": result.status.name,
             }
             for result in self.results
         ]
-        low, high = number_text(self.lower_bound), number_text(self.cost)
+        low, high = number_text(self.lower_bound), self.cost
         return Table(
             title=f"Self-guided on {self.results[0].model_name}",
             columns=_COLUMNS,
@@ -97,9 +116,6 @@ class SelfGuidedResult(Presentable):
             for result in self.results
         ]
         return {"gap": lambda: (gap_chart(bars),)}
-
-    def __str__(self) -> str:
-        return to_text(self.table()).rstrip()
 
 
 @files.storable("SelfGuided")
@@ -220,7 +236,7 @@ def _feasible_values(model: TabularModel, result: Result) -> FloatArray:
 
 def _cost(result: Result) -> float:
     assert result.cost is not None
-    return result.cost
+    return result.cost.mean
 
 
 def _bound(result: Result) -> float:

@@ -115,7 +115,6 @@ class Table5(Reproduction):
         return next(part for part in self.parts if part.degree == degree)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         notes = list(table5_view.notes(self))
         return {**plain(self), "horizon": CLINIC_HORIZON, "notes": notes}
 
@@ -124,11 +123,9 @@ class Table5(Reproduction):
         return table5_view.tables(self)
 
     def rows(self) -> Table:
-        """Return all numbers as one long table."""
         return table5_view.all_rows(self)
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdict on every number of the paper's table."""
         return table5_view.compared(self)
 
     def times(self) -> tuple[Time, ...]:
@@ -226,13 +223,13 @@ def _row(
     assert result.lower_bound is not None
     return Row(
         method=name,
-        all_time=result.cost,
+        all_time=result.cost.mean,
         exact=cost,
         simulated=None if simulated is None else simulated.evaluations[name],
-        bound=result.cost - result.lower_bound,
+        bound=result.cost.mean - result.lower_bound,
         iterations=len(result.history),
         status=result.status,
-        phases=tuple(phase.cost for phase in result.phases),
+        phases=tuple(phase.cost.mean for phase in result.phases),
         seconds=result.seconds,
         paper=printed,
         verdict=None if printed is None else verdicts.table5(cost, optimum, printed),

@@ -100,7 +100,6 @@ class ClinicTable(Reproduction):
         return next(row for row in self.rows_done if row.method == method)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         return {**plain(self), "notes": list(notes(self))}
 
     def tables(self) -> tuple[Table, ...]:
@@ -120,7 +119,6 @@ class ClinicTable(Reproduction):
         )
 
     def rows(self) -> Table:
-        """Return all numbers as one long table."""
         rows = [_long(self.size, row) for row in self.rows_done]
         if self.ties is not None:
             rows += [
@@ -137,7 +135,6 @@ class ClinicTable(Reproduction):
         return long_table(self.name, rows)
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdict on every cost of the paper's table."""
         return tuple(
             compared_cost(row.method, interval(row.cost), row.paper, row.verdict)
             for row in self.rows_done
@@ -212,7 +209,7 @@ class Runs:
         printed = paper.costs[label]
         cost = self._cost(result)
         phases = tuple(
-            PhaseCost(phase.cost, phase.half_width or 0.0, phase.is_constant)
+            PhaseCost(phase.cost.mean, phase.cost.half_width, phase.is_constant)
             for phase in result.phases
         )
         constant = not np.any(np.abs(result.coef[1:]) > 1e-9 * np.abs(self.model.action_cost).max())

@@ -75,7 +75,6 @@ class ConvergenceFigure(Reproduction):
 
     @property
     def caption(self) -> str:
-        """What the figure shows."""
         return (
             "The eight-dimensional network: 1-norm of successive differences of the moments on one "
             f"sample of {self.settings.states:,} constraint states, occupancies from "
@@ -86,7 +85,6 @@ class ConvergenceFigure(Reproduction):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         return {
             "horizon": TABLE2_HORIZON,
             "notes": [_sentence(curve) for curve in self.curves],
@@ -107,7 +105,6 @@ class ConvergenceFigure(Reproduction):
         return statement_table(self.compared()), shown
 
     def rows(self) -> Table:
-        """Return all numbers as one long table."""
         rows = [
             {"method": c.method, "iteration": m, "difference": d, "noise": c.noise}
             for c in self.curves
@@ -116,7 +113,6 @@ class ConvergenceFigure(Reproduction):
         return long_table("Convergence", rows)
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdicts on what the paper's text says of this figure."""
         return tuple(_compared(curve) for curve in self.curves)
 
     def times(self) -> tuple[Time, ...]:
@@ -126,7 +122,6 @@ class ConvergenceFigure(Reproduction):
         )
 
     def figure(self) -> Figure:
-        """Return the picture."""
         from bellweight.display.figures import convergence_figure
 
         noise = float(np.mean([c.noise for c in self.curves])) if self.curves else None

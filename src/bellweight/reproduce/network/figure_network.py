@@ -38,7 +38,6 @@ class NetworkFigure(Reproduction):
 
     @property
     def caption(self) -> str:
-        """What the figure shows."""
         network = self.network
         return (
             f"The network of {network.n_queues} queues. Arrows show where a job goes after "
@@ -108,8 +107,7 @@ class NetworkFigure(Reproduction):
         )
 
     def figure(self) -> Figure:
-        """Return the picture."""
-        from bellweight.display.topology import Node, Outside, topology_figure
+        from bellweight.display.network_figure import Node, Outside, network_figure
 
         network = self.network
         nodes = [
@@ -127,7 +125,7 @@ class NetworkFigure(Reproduction):
             for i, following in onward.items()
             if following is None
         ]
-        return topology_figure(
+        return network_figure(
             nodes,
             [(str(i + 1), str(k + 1)) for i, k in onward.items() if k is not None],
             outside,

@@ -1,8 +1,8 @@
 """One row of Table 2: a policy, found on one sample of constraint states, and what it costs.
 
 Every sample has seeds of its own, one for each purpose. States, occupancies and evaluation never
-share random numbers, so no policy is judged on the luck that shaped it, and the samples are
-independent. Within a sample all policies meet the same luck.
+share random numbers, so no policy is judged on the random numbers by which it was found, and the
+samples are independent. Within a sample all policies meet the same random numbers.
 """
 
 from __future__ import annotations

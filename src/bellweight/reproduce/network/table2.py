@@ -66,7 +66,6 @@ class Table2(Reproduction):
         return summaries(self.runs, states, self.settings.episodes)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         return {
             "horizon": TABLE2_HORIZON,
             "compile_seconds": self.compile_seconds,
@@ -87,7 +86,6 @@ class Table2(Reproduction):
         return (*costs, table2_view.generation_table(self))
 
     def rows(self) -> ReportTable:
-        """Return all numbers as one long table."""
         return table2_view.all_rows(self)
 
     @property
@@ -97,7 +95,6 @@ class Table2(Reproduction):
         return TABLE2_STATES if TABLE2_STATES in sizes else sizes[0]
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdict on every number that the paper prints."""
         return table2_view.compared(self.summaries(self.judged_states))
 
     def times(self) -> tuple[Time, ...]:

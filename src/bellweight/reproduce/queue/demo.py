@@ -49,7 +49,6 @@ class Demo:
         return 100.0 * (row.cost - self.optimal) / self.optimal
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         return {
             "problem": "single_queue",
             "initial": "empty",
@@ -150,7 +149,7 @@ def run(tell: Tell = ignore) -> Demo:
                 status=result.status,
                 iterations=len(result.history),
                 seconds=result.seconds,
-                cost=result.cost,
+                cost=result.cost.mean,
                 lower_bound=result.lower_bound,
             )
         )

@@ -44,7 +44,6 @@ class OccupancyFigure(QueueCurves):
 
     @property
     def caption(self) -> str:
-        """What the figure shows."""
         return (
             "The single queue: the share of discounted time that each policy spends in each state, "
             "under three initial distributions. The black line is the optimal policy. The first "
@@ -73,11 +72,9 @@ class OccupancyFigure(QueueCurves):
         return statement_table(self.compared()), _distances(self.columns)
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdicts on what the paper's text says of this figure."""
         return compared(self.columns)
 
     def figure(self) -> Figure:
-        """Return the picture."""
         from bellweight.display.panels import panel_figure
 
         label = "share of discounted time (log)"

@@ -45,7 +45,6 @@ class QueueFigure(QueueCurves):
 
     @property
     def caption(self) -> str:
-        """What the figure shows."""
         return CAPTION
 
     @staticmethod
@@ -68,11 +67,9 @@ class QueueFigure(QueueCurves):
         return (statement_table(self.compared()), *map(_column_table, self.columns))
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdicts on what the paper's text says of this figure."""
         return compared(self.columns)
 
     def figure(self) -> Figure:
-        """Return the picture."""
         from bellweight.display.panels import panel_figure
 
         return panel_figure(

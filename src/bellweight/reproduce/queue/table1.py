@@ -100,7 +100,6 @@ class Table1(Reproduction):
         return next(part for part in self.parts if part.initial == initial)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
         columns = [
             {**plain(part), "title": part.title, "notes": list(notes(part))} for part in self.parts
         ]
@@ -111,12 +110,10 @@ class Table1(Reproduction):
         return tuple(map(_table, self.parts))
 
     def rows(self) -> Table:
-        """Return all numbers as one long table."""
         rows = [_long_row(part, row) for part in self.parts for row in part.rows]
         return long_table("Table 1", rows)
 
     def compared(self) -> tuple[Compared, ...]:
-        """Return the verdict on every number of the paper's table."""
         return tuple(
             compared_cost(f"{part.title}, {row.policy}", money(row.exact), row.paper, row.verdict)
             for part in self.parts

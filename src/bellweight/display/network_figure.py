@@ -9,8 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-_COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#E69F00", "#56B4E9")
-_DPI = 200
+from bellweight.display.axes import new_figure
+from bellweight.display.colours import BLUE, GREEN, ORANGE, PURPLE, RED, SKY
+
+_COLOURS = (BLUE, GREEN, RED, PURPLE, ORANGE, SKY)
 _RADIUS = 0.2
 _PAD = (0.55, 0.38)  # of a box around its nodes
 _STUB = 1.1  # length of an arrow from or to the outside
@@ -47,7 +49,7 @@ class Outside:
     enters: bool
 
 
-def topology_figure(
+def network_figure(
     nodes: Sequence[Node],
     arrows: Sequence[tuple[str, str]],
     outside: Sequence[Outside],
@@ -60,7 +62,7 @@ def topology_figure(
     left, right = min(xs) - _STUB - 0.75, max(xs) + _STUB + 0.75
     low, high = min(ys) - 0.85, max(ys) + 0.8
     size = (_INCHES * (right - left), _INCHES * (high - low))
-    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    figure = new_figure(size)
     axes = figure.subplots()
     axes.set_xlim(left, right)
     axes.set_ylim(low, high)

@@ -1,0 +1,214 @@
+"""Lower bounds by information relaxation: what a policy could save that knows the future.
+
+For any value function V and any policy, adding
+
+    discount (E[V(next) | state, action] - V(next that happened))
+
+to the cost of every step changes nothing on average. Now let somebody who knows all random numbers
+choose the actions of a path: the least total that is possible is, on average over paths, a lower
+bound on the optimal cost. The better V, the less the knowledge is worth. Rows need not hold, and
+states may be endless (Brown, Smith and Sun, Operations Research 2010).
+
+Paths are cut at a horizon on the safe side: what comes after counts as the least cost there is, for
+ever. On each path the least total is found exactly, by dynamic programming over the states that can
+be reached on it. The bound is the mean over paths less its one-sided margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bellweight.backends import backend_of
+from bellweight.basis import Basis
+from bellweight.common import checks
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.status import ArgumentError
+from bellweight.common.streams import stream_keys
+from bellweight.models import EventModel
+from bellweight.results.result import Result
+from bellweight.simulation import (
+    Finished,
+    default_horizon,
+    mean_and_half_width,
+    one_sided,
+    run_blocks,
+)
+
+_PATHS = 8  # per block
+_FEWEST = 30  # paths from which on a mean has a margin to be trusted
+_STREAM = 5  # the branch of a seed that paths are drawn from
+_BITS = 62  # of a number that stands for a state
+_MOST_STATES = 200_000  # that a path may reach in one step
+
+
+@dataclass(frozen=True)
+class RelaxedBound:
+    """A lower bound on the optimal cost that holds with a stated confidence.
+
+    `bound` is the `mean` over paths less its one-sided margin; `half_width` is that of the mean's
+    two-sided 95 % interval. What comes after the horizon counts as the least cost there is.
+    """
+
+    bound: float
+    mean: float
+    half_width: float
+    paths: int
+    horizon: int
+    confidence: float
+    seed: int
+    kind: str = "estimated"
+
+    def __str__(self) -> str:
+        return (
+            f"no policy costs less than {self.bound:,.6g}, with {100.0 * self.confidence:g} % "
+            f"confidence: information relaxation, {self.paths:,} paths of {self.horizon:,} steps, "
+            f"mean {self.mean:,.6g}"
+        )
+
+
+def relaxed_bound(
+    model: EventModel,
+    result: Result,
+    *,
+    paths: int = 200,
+    horizon: int | None = None,
+    confidence: float = 0.95,
+    least_cost: float = 0.0,
+    seed: int = 0,
+    jobs: int | None = None,
+    finished: Finished | None = None,
+) -> RelaxedBound:
+    """Return a lower bound on the optimal cost of an event model, from a result's value function.
+
+    `least_cost` is a number that no cost of a step is below. Blocks of paths run in parallel; when
+    a worker dies the error carries the finished blocks, to be passed back as `finished`.
+    """
+    if not backend_of(model).samples_states:
+        raise ArgumentError(
+            f"model is {type(model).__name__}, expected an EventModel: certify proves bounds of "
+            "tabular and linear models"
+        )
+    checks.positive(confidence, "confidence", below=1.0)
+    if checks.count(paths, "paths") < _FEWEST:
+        raise ArgumentError(
+            f"paths is {paths}, expected at least {_FEWEST} for a confidence of {confidence:g}"
+        )
+    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    task = _Paths(model, result.basis, np.array(result.coef), steps, float(least_cost), seed)
+    totals = np.concatenate(run_blocks(task, 0, paths, jobs, finished, size=_PATHS))
+    mean, half_width = mean_and_half_width(totals)
+    margin = one_sided(half_width, paths, confidence)
+    return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """One step of a path: what each action costs in each state (n, A), and where it leads."""
+
+    paid: FloatArray
+    following: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """The least totals of paths, in a form that can be sent to another process."""
+
+    model: EventModel
+    basis: Basis
+    coef: FloatArray
+    horizon: int
+    least_cost: float
+    seed: int
+
+    def __call__(self, first: int, last: int) -> FloatArray:
+        key = stream_keys(self.seed, _STREAM)[0]
+        starts = self.model.sample_initial(first, last, key)
+        return np.array([self._least(n, start) for n, start in enumerate(starts, start=first)])
+
+    def _least(self, number: int, start: IntArray) -> float:
+        """Return the least total of one path for somebody who knows its random numbers."""
+        draws = np.random.default_rng([self.seed, _STREAM, number]).random(self.horizon)
+        layers, states = [], start[None, :]
+        for draw in draws:
+            layer, states = self._step(states, float(draw))
+            layers.append(layer)
+        discount = self.model.discount
+        value = np.full(len(states), self.least_cost / (1.0 - discount))
+        for layer in reversed(layers):
+            value = (layer.paid + discount * value[layer.following]).min(axis=1)
+        return float(value[0])
+
+    def _step(self, states: IntArray, draw: float) -> tuple[_Layer, IntArray]:
+        model, n_actions = self.model, self.model.n_actions
+        mask = model.admissible_mask(states)
+        pairs = np.repeat(states, n_actions, axis=0)
+        actions = np.tile(np.arange(n_actions), len(states))
+        cost, chance, after = model.expand(pairs, actions)
+        if cost[mask.ravel()].min() < self.least_cost:
+            raise ArgumentError(
+                f"a step costs {cost[mask.ravel()].min():g}, below least_cost={self.least_cost:g}: "
+                "give a number that no cost is below"
+            )
+        happens = self._happens(chance, draw)
+        pair, event = np.nonzero(happens)
+        reached = pairs.copy()
+        reached[pair] = after[pair, event]
+        here, there = self._values(states), self._values(after.reshape(-1, states.shape[1]))
+        drift = (chance * (there.reshape(chance.shape) - np.repeat(here, n_actions)[:, None])).sum(
+            1
+        )
+        expected = np.repeat(here, n_actions) + drift
+        paid = cost + model.discount * (expected - self._values(reached))
+        paid[~mask.ravel()] = np.inf
+        following, place = _distinct(reached)
+        if len(following) > _MOST_STATES:
+            raise ArgumentError(
+                f"a path reaches {len(following):,} states in one step, expected at most "
+                f"{_MOST_STATES:,}: shorten the horizon, or use LocalRows() for a bound"
+            )
+        shape = (len(states), n_actions)
+        return _Layer(paid.reshape(shape), place.reshape(shape)), following
+
+    def _happens(self, chance: FloatArray, draw: float) -> BoolArray:
+        """Return which event (n, E) happens for a random number, at most one in each row."""
+        if self._offsets is None:
+            ends = np.cumsum(chance, axis=1)
+            return np.asarray((draw >= ends - chance) & (draw < ends))
+        return np.asarray((draw >= self._offsets) & (draw < self._offsets + chance))
+
+    @cached_property
+    def _offsets(self) -> FloatArray | None:
+        """Where each event's chance begins, so that an event hardly depends on the other choices.
+
+        Knowing the future is worth least when the same random numbers mean the same events whatever
+        the action: events that never compete may share their place.
+        """
+        table = self.model.probability
+        if callable(table):
+            return None
+        most = table.max(axis=0)
+        offsets = np.zeros(len(most))
+        for e in range(len(most)):
+            rivals = [f for f in range(e) if ((table[:, e] > 0.0) & (table[:, f] > 0.0)).any()]
+            for f in sorted(rivals, key=lambda k: offsets[k]):
+                if offsets[e] < offsets[f] + most[f] and offsets[f] < offsets[e] + most[e]:
+                    offsets[e] = offsets[f] + most[f]
+        return offsets if (offsets + most).max() <= 1.0 + 1e-12 else None
+
+    def _values(self, states: IntArray) -> FloatArray:
+        distinct, place = _distinct(states)
+        return np.asarray(self.basis(distinct.astype(np.float64)) @ self.coef)[place]
+
+
+def _distinct(states: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct ones of states (n, d), and where each stands among them (n,)."""
+    sizes = states.max(axis=0) + 1
+    if np.log2(sizes).sum() < _BITS:  # numbers are sorted much faster than rows
+        codes = np.ravel_multi_index(tuple(states.T), tuple(sizes))
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        return states[first], place
+    distinct, place = np.unique(states, axis=0, return_inverse=True)
+    return distinct, place.ravel()

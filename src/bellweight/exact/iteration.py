@@ -1,0 +1,185 @@
+"""Discounted linear systems too large to factorise: three iterations in turns.
+
+The system is x = constant + discount P x, or the same with P'. One pass of any method costs as many
+operations as P has entries:
+
+- *successive approximation*, with the constant part of the error (or the total mass) corrected at
+  once, is fast where a chain forgets quickly where it was, as random graphs do.
+- a *sweep* goes through the states forwards and backwards and replaces each x_i by the solution of
+  its own equation. I - discount P is an M-matrix, so sweeps converge from every start, never slower
+  than successive approximation; they are fast where states follow each other in one direction.
+- GMRES, preconditioned by one sweep, is fast where a chain mixes and may stand still where it
+  does not.
+
+Which of them gains most on a chain shows only there, so all are tried and the best one goes on,
+until the residual, measured on the system itself, is small enough. In the sup norm an error of x is
+at most residual / (1 - discount), in the 1-norm the same holds for P'.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lstsq
+
+from bellweight.common.checks import FloatArray
+from bellweight.common.streams import compiled
+
+_CYCLE = 30  # directions of GMRES before it starts again, and the most sweeps of a turn
+_LOOKS = 5  # directions between two looks at how far GMRES has come
+_RETRY = 8  # turns after which another method is tried again
+_NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
+_NO_GAIN = 1e-3  # logarithm of the residual for each pass: less than this near rounding is none
+_PROMISE = 0.3  # what a method is expected to gain for each pass before it was tried
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class FixedPoint:
+    """Solves x = constant + discount matrix x for one matrix, a transition matrix or a transpose.
+
+    `is_transposed` says which: it decides the norm in which residuals bound errors.
+    """
+
+    def __init__(
+        self, matrix: sparse.csr_array, discount: float, *, is_transposed: bool = False
+    ) -> None:
+        self._matrix = matrix
+        self._discount = discount
+        self._order = 1 if is_transposed else np.inf
+
+    def size(self, vector: FloatArray) -> float:
+        """Return the norm of a vector in which a residual bounds the error."""
+        return float(np.linalg.norm(vector, self._order))
+
+    def residual(self, x: FloatArray, constant: FloatArray) -> FloatArray:
+        """Return constant + discount matrix x - x."""
+        return constant + self._discount * (self._matrix @ x) - x
+
+    def solve(
+        self,
+        constant: FloatArray,
+        guess: FloatArray | None = None,
+        tol: float = 0.0,
+        most_passes: float = np.inf,
+    ) -> tuple[FloatArray, bool]:
+        """Return x with a residual of at most `tol`, or as small as rounding allows.
+
+        The second answer is False when that takes more than `most_passes` passes over the matrix.
+        """
+        x = constant / (1.0 - self._discount) if guess is None else np.array(guess)
+        methods = (self._approximations, self._sweeps, self._gmres)
+        gains = [np.inf, _PROMISE, _PROMISE]
+        residual = self.residual(x, constant)
+        best, left = x, self.size(residual)
+        turn, passed = 0, 0
+        while left > (enough := max(tol, self._rounding(x, constant))):
+            if passed > most_passes:
+                return best, False
+            if max(gains) <= _NO_GAIN and left <= _NEAR * enough:
+                break
+            turn += 1
+            # The others are tried again in turn, because what gains most changes on the way.
+            retried = turn % _RETRY == 0
+            used = turn // _RETRY % len(methods) if retried else int(np.argmax(gains))
+            following, passes = methods[used](x, constant, enough)
+            after = self.residual(following, constant)
+            # GMRES makes the 2-norm smaller, so that is what progress is measured in.
+            share = _length(after) / _length(residual)
+            gains[used] = -float(np.log(max(share, 1e-300))) / passes
+            if self.size(after) < left:
+                best, left = following, self.size(after)
+            if share < 1.0:
+                x, residual = following, after
+            passed += passes
+        return best, True
+
+    def _rounding(self, x: FloatArray, constant: FloatArray) -> float:
+        """Return the residual below which rounding decides."""
+        return 4.0 * _EPSILON * (self.size(x) + self.size(constant))
+
+    def _approximations(
+        self, x: FloatArray, constant: FloatArray, tol: float
+    ) -> tuple[FloatArray, int]:
+        """Return x after a turn of successive approximation, and the number of passes.
+
+        What an approximation leaves of a constant, or of the total mass, takes longest: it is known
+        and is corrected at once.
+        """
+        ahead = self._discount / (1.0 - self._discount)
+        total = float(constant.sum()) / (1.0 - self._discount)
+        for n in range(1, _CYCLE + 1):
+            step = self.residual(x, constant)
+            x = x + step
+            if self._order == 1:
+                mass = float(x.sum())
+                x = x * (total / mass) if mass * total > 0.0 else x
+            else:
+                x = x + ahead * 0.5 * float(step.max() + step.min())
+            if n % _LOOKS == 0 and 0.5 * ahead * float(np.ptp(step)) <= tol:
+                return x, n
+        return x, _CYCLE
+
+    def _sweeps(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, int]:
+        """Return x after a turn of sweeps, and the number of passes over the matrix."""
+        x = np.array(x)
+        matrix = self._matrix
+        for _ in range(_CYCLE):
+            sweep(matrix.indptr, matrix.indices, matrix.data, self._discount, constant, x)
+        return x, 2 * _CYCLE
+
+    def _gmres(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, int]:
+        """Return x after one cycle of GMRES, and the number of passes over the matrix."""
+        residual = self.residual(x, constant)
+        length = _length(residual)
+        directions = np.empty((_CYCLE + 1, len(x)))
+        directions[0] = residual / length
+        products = np.zeros((_CYCLE + 1, _CYCLE))
+        shares = np.zeros(0)
+        for k in range(_CYCLE):
+            swept = self._swept(directions[k])
+            image = swept - self._discount * (self._matrix @ swept)
+            known = directions[: k + 1]
+            for _ in range(2):  # once more, because the first time leaves rounding errors
+                part = known @ image
+                image -= part @ known
+                products[: k + 1, k] += part
+            rest = _length(image)
+            products[k + 1, k] = rest
+            if rest > 0.0:
+                directions[k + 1] = image / rest
+            if rest == 0.0 or k % _LOOKS == _LOOKS - 1 or k == _CYCLE - 1:
+                system = products[: k + 2, : k + 1]
+                wanted = np.zeros(k + 2)
+                wanted[0] = length
+                shares = lstsq(system, wanted)[0]
+                if rest == 0.0 or _length(wanted - system @ shares) <= tol:
+                    break
+        n = len(shares)
+        return x + self._swept(shares @ directions[:n]), 3 * (n + 1)
+
+    def _swept(self, vector: FloatArray) -> FloatArray:
+        """Return one sweep from zero with a vector as the constant: the preconditioner."""
+        x = np.zeros(len(vector))
+        matrix = self._matrix
+        sweep(matrix.indptr, matrix.indices, matrix.data, self._discount, vector, x)
+        return x
+
+
+def _length(vector: FloatArray) -> float:
+    return float(np.linalg.norm(vector))
+
+
+@compiled
+def sweep(indptr, indices, data, discount, constant, x):  # type: ignore[no-untyped-def]
+    """Solve each state's own equation in x (S,), in place: forwards, then backwards."""
+    n = len(x)
+    for turn in range(2):
+        for place in range(n):
+            i = place if turn == 0 else n - 1 - place
+            ahead, own = 0.0, 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] == i:
+                    own += data[k]
+                else:
+                    ahead += data[k] * x[indices[k]]
+            x[i] = (constant[i] + discount * ahead) / (1.0 - discount * own)

@@ -1,0 +1,81 @@
+"""Computers in a network that fail, infect their neighbours and are rebooted one per step.
+
+Each of n computers works (0) or has failed (1). A working computer fails in a step with probability
+`failure` plus `infection` for each failed neighbour that it listens to. One computer per step may
+be rebooted: it works in the next step with probability `repair`. Every failed computer costs one
+per step. The factored planning literature (Guestrin, Koller, Parr and Venkataraman 2003) uses such
+rings and stars: 2^n states, and everything is local.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bellweight.common import checks
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
+from bellweight.models.local import LocalCoordinate, LocalCoordinates
+
+
+def computer_network(
+    listens: Sequence[Sequence[int]],
+    *,
+    failure: float = 0.05,
+    infection: float = 0.3,
+    repair: float = 0.95,
+    discount: float = 0.95,
+    broken: float = 0.0,
+) -> LocalCoordinates:
+    """Return a network in which computer i listens to the computers in `listens[i]`.
+
+    Action 0 reboots nobody, action i + 1 computer i. At the start each computer has failed with
+    probability `broken`, independently.
+    """
+    n = len(listens)
+    for name, chance in (("failure", failure), ("infection", infection), ("repair", repair)):
+        if not 0.0 <= chance <= 1.0:
+            raise ModelError(f"{name} is {chance}, expected a probability")
+    most = max((len(near) for near in listens), default=0)
+    if failure + most * infection > 1.0 + 1e-12:
+        raise ModelError(
+            f"failure + {most} infection is {failure + most * infection:.6g}, expected at most 1: "
+            "lower the chance of an infection, or the number of neighbours"
+        )
+    for i, near in enumerate(listens):
+        if any(j not in range(n) or j == i for j in near) or len(set(near)) < len(near):
+            raise ModelError(f"listens[{i}] is {list(near)}, expected other computers, each once")
+
+    def coordinate(i: int) -> LocalCoordinate:
+        scope = (*sorted({i, *listens[i]}), n)
+        own = scope.index(i)
+
+        def law(points: IntArray) -> FloatArray:
+            ill = points[:, :-1].sum(axis=1) - points[:, own]
+            fails = np.where(points[:, own] == 1, 1.0, failure + infection * ill)
+            fails = np.where(points[:, -1] == i + 1, 1.0 - repair, fails)
+            return np.column_stack([1.0 - fails, fails])
+
+        return LocalCoordinate(scope, law)
+
+    return LocalCoordinates(
+        discount=checks.discount_factor(discount),
+        limits=np.ones(n, dtype=np.int64),
+        choices=(n + 1,),
+        cost_terms=[((i,), lambda points: points[:, 0].astype(np.float64)) for i in range(n)],
+        coordinates=[coordinate(i) for i in range(n)],
+        initial=[np.array([1.0 - broken, broken]) for _ in range(n)],
+    )
+
+
+def computer_ring(n: int, **options: float) -> LocalCoordinates:
+    """Return a ring: computer i listens to computer i - 1."""
+    checks.count(n, "n", least=2)
+    return computer_network([((i - 1) % n,) for i in range(n)], **options)
+
+
+def computer_star(n: int, **options: float) -> LocalCoordinates:
+    """Return a star: all computers listen to computer 0."""
+    checks.count(n, "n", least=2)
+    return computer_network([(), *((0,) for _ in range(n - 1))], **options)

@@ -1,0 +1,267 @@
+"""One attempt at the linear program: the cutting-plane loop in fixed coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.common import tolerances
+from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.doubled import Doubled, add, dot, doubled, product, subtract
+from bellweight.common.status import SolverError, Status
+from bellweight.program.auditing import CORRECTIONS, Auditor, placed
+from bellweight.program.basis_equations import least_squares, leaving_row, sharpen
+from bellweight.program.cutting_planes import CuttingPlanes, UnfitCoordinatesError
+from bellweight.program.master import LpAnswer
+from bellweight.program.precise_optimum import precise_moments
+from bellweight.program.row_source import Separation
+from bellweight.program.simplex import ray_text
+from bellweight.program.solution import OptimalFace
+from bellweight.program.working_set import WorkingSet
+
+_MAX_EXCHANGES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """A basis of the master: coefficients in its coordinates, positions of rows, multipliers.
+
+    `found` is the look at all rows at these coefficients.
+    """
+
+    inner: FloatArray
+    positions: IntArray
+    multipliers: FloatArray
+    found: Separation
+
+
+class Attempt(CuttingPlanes[_Basis]):
+    """One run of the loop for the plain program.
+
+    Every answer of the solver is made precise by its own basis: only which rows are in the basis is
+    taken from it.
+    """
+
+    def __init__(
+        self,
+        working: WorkingSet,
+        auditor: Auditor,
+        moments: FloatArray,
+        reference: FloatArray | None,
+        most_rounds: int,
+        *,
+        unexplored: bool,
+    ) -> None:
+        inner_moments = working.coordinates.moments(moments)
+        super().__init__(working.lp, inner_moments, most_rounds, unexplored=unexplored)
+        self.working = working
+        self.auditor = auditor
+        self.moments = moments
+        self.reference = reference
+        self.basic_keys = np.zeros(0, dtype=np.int64)
+        self._basic_coef = np.zeros(working.rows.n_basis)
+
+    def optimum(self, columns: IntArray) -> OptimalFace:
+        """Return the optimum over the functions `columns`, audited."""
+        basis = self.run()
+        working = self.working
+        # The nearest other rows are what the next weights are likely to need.
+        self.add(basis.found.close[~working.contains(basis.found.close)])
+        face = self._face(basis, columns)
+        working.trim(basis.positions - working.n_bounds)
+        return face
+
+    def basis_factor(self) -> FloatArray:
+        """Return the rows (m, K) of the last basis, each divided by the size of its terms."""
+        rows = _dense(self.working.rows.rows(self.basic_keys)[0])
+        terms = np.abs(rows) @ np.abs(self._basic_coef)
+        return np.asarray(rows / np.where(terms > 0.0, terms, 1.0)[:, None])
+
+    def look(self, answer: LpAnswer) -> tuple[_Basis, IntArray]:
+        basis = self._sharpened(answer.coef, answer.basic)
+        violated = self._violated(basis.inner, basis.found.close)
+        fresh = violated[~self.working.contains(violated)]
+        if len(fresh) == 0 and len(violated) > 0:
+            # The solver stopped short: its tolerance is wider than the rounding error.
+            basis = self._exchanged(basis)
+            violated = self._violated(basis.inner, basis.found.close)
+            fresh = violated[~self.working.contains(violated)]
+        return basis, fresh
+
+    def limiting(self, direction: FloatArray, distance: float) -> IntArray:
+        working = self.working
+        coef = working.coordinates.coef(direction)
+        # The growth is the scale of a direction: rows that are zero up to rounding must not crowd
+        # out those that limit it.
+        unit = (1.0 - working.rows.discount) * distance
+        found = working.rows.separate(coef, unit, homogeneous=True)
+        self.passes += 1
+        violated = self._violated(direction, found.close, homogeneous=True)
+        fresh = violated[~working.contains(violated)]
+        if len(fresh) == 0:
+            if distance <= tolerances.CLEAR_GROWTH * np.abs(self.inner_moments).sum():
+                raise UnfitCoordinatesError
+            raise SolverError(Status.UNBOUNDED, ray_text(working.rows.names, coef))
+        return fresh
+
+    def add(self, keys: IntArray) -> None:
+        self.working.add(keys)
+
+    def _sharpened(self, inner: FloatArray, positions: IntArray) -> _Basis:
+        """Solve the equations of a basis to full precision, and look at all rows there."""
+        rows, cost = self.working.rows_at(positions)
+        inner, multipliers = sharpen(rows, cost, self.inner_moments, inner)
+        self.passes += 1
+        found = self.auditor.scan(self.moments, self.working.coordinates.coef(inner))
+        return _Basis(inner, positions, multipliers, found)
+
+    def _exchanged(self, basis: _Basis) -> _Basis:
+        """Swap violated rows of the master into the basis, one by one, until none is left."""
+        working = self.working
+        for _ in range(_MAX_EXCHANGES):
+            violated = self._violated(basis.inner, basis.found.close)
+            inside = violated[working.contains(violated)]
+            if len(inside) == 0:
+                break
+            entering = working.n_bounds + int(np.flatnonzero(working.keys == inside[0])[0])
+            leaving = leaving_row(
+                working.rows_at(basis.positions)[0],
+                basis.multipliers,
+                working.rows_at(np.array([entering]))[0],
+            )
+            if leaving is None:
+                break
+            swapped = np.sort(np.append(np.delete(basis.positions, leaving), entering))
+            basis = self._sharpened(basis.inner, swapped)
+        return basis
+
+    def _face(self, basis: _Basis, columns: IntArray) -> OptimalFace:
+        working, inner = self.working, basis.inner
+        in_bounds = basis.positions < working.n_bounds
+        self.basic_keys = working.keys[basis.positions[~in_bounds] - working.n_bounds]
+        tight, tight_rows = self._tight(inner, basis.found.near)
+        coef = self._corrected(working.coordinates.coef(inner), basis.positions)
+        multipliers = self._corrected_dual(basis.multipliers, basis.positions)
+        self._basic_coef = coef.high
+        bound_slack = _relative_slack(working.bound_rows, working.bound_cost, inner)
+        active = np.flatnonzero(bound_slack <= tolerances.TIGHT)
+        dual = placed(tight, self.basic_keys, multipliers[~in_bounds])
+        at_bound = np.zeros(working.n_bounds)
+        at_bound[basis.positions[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
+        is_basic = np.isin(active, basis.positions[in_bounds])
+        moments = doubled(self.moments)
+        return OptimalFace(
+            coef=coef.high,
+            objective=dot(moments, coef),
+            moments=self.moments,
+            tight=tight,
+            tight_rows=tight_rows,
+            tight_cost=working.rows.rows(tight)[1],
+            bound_rows=_dense(working.bound_rows[active]),
+            bound_cost=working.bound_cost[active],
+            inner_moments=self.inner_moments,
+            moment_terms=working.coordinates.moment_terms(self.moments),
+            dual=dual,
+            unique=bool(np.isin(tight, self.basic_keys).all() and is_basic.all()),
+            columns=columns,
+            audit=self.auditor.audit(
+                moments, coef, tight, dual, at_bound, basis.found, columns, self._noise(tight, dual)
+            ),
+            passes=self.passes,
+            rounds=self.rounds,
+            n_rows=len(working.keys),
+            cost_unit=working.cost_unit,
+            proven=basis.found.proven,
+        )
+
+    def _corrected(self, coef: FloatArray, positions: IntArray) -> Doubled:
+        """Return the coefficients (K,) that solve the basis's equations, to twice the digits.
+
+        They are the same on every machine, whatever the rounding errors on the way to the basis.
+        """
+        working = self.working
+        found = doubled(coef)
+        if working.coordinates.transform is None:
+            return found
+        inner, cost = working.rows_at(positions)
+        size = np.abs(inner).max(axis=1)
+        exact = working.exact_rows_at(positions)
+        for _ in range(CORRECTIONS):
+            error = subtract(doubled(cost), product(exact, found)).high
+            step = least_squares(inner / size[:, None], error / size)
+            found = add(found, doubled(working.coordinates.coef(step)))
+        return found
+
+    def _corrected_dual(self, multipliers: FloatArray, positions: IntArray) -> FloatArray:
+        """Return the multipliers of a basis, with twice the digits where rounding moves them."""
+        working, coordinates = self.working, self.working.coordinates
+        if coordinates.transform is None or len(positions) == 0:
+            return multipliers
+        inner = working.rows_at(positions)[0]
+        size = np.abs(inner).max(axis=1)
+        equations = (inner / size[:, None]).T
+        rounding = np.finfo(float).eps * coordinates.moment_terms(self.moments)
+        moved = np.abs(np.linalg.pinv(equations)) @ rounding / size
+        if (moved <= tolerances.MOVED * np.abs(multipliers).max()).all():
+            return multipliers
+        exact = precise_moments(working.rows, self.moments, self.reference)
+        rows, found = working.exact_rows_at(positions).transposed, doubled(multipliers)
+        for _ in range(CORRECTIONS):
+            error = coordinates.moments(subtract(exact, product(rows, found)).high)
+            step = least_squares(equations, error) / size
+            found = add(found, doubled(step))
+        return found.high
+
+    def _violated(
+        self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
+    ) -> IntArray:
+        """Return which candidates are violated beyond rounding."""
+        _, slack = self._slacks(inner, candidates, homogeneous=homogeneous)
+        return candidates[slack < -tolerances.TIGHT]
+
+    def _tight(self, inner: FloatArray, candidates: IntArray) -> tuple[IntArray, Matrix]:
+        """Return which rows are tight: those of the basis, and what candidates are; their rows."""
+        keys = np.union1d(candidates, self.basic_keys)
+        rows, slack = self._slacks(inner, keys)
+        tight = np.flatnonzero((slack <= tolerances.TIGHT) | np.isin(keys, self.basic_keys))
+        return keys[tight], rows[tight]
+
+    def _slacks(
+        self, inner: FloatArray, keys: IntArray, *, homogeneous: bool = False
+    ) -> tuple[Matrix, FloatArray]:
+        """Return rows and their slacks, relative to the size of the terms, to full precision."""
+        raw, cost = self.working.rows.rows(keys)
+        cost = np.zeros(len(keys)) if homogeneous else cost
+        rows = self.working.coordinates.rows(raw)
+        unit = 0.0 if homogeneous else self.working.cost_unit
+        return rows, _relative_slack(rows, cost, inner, unit)
+
+    def _noise(self, keys: IntArray, dual: FloatArray) -> FloatArray:
+        """Return the scale (K,) below which an error of the equations is rounding.
+
+        The equations are solved in the program's coordinates, so an equation whose own terms are
+        zero or nearly so still carries the rounding error of the others.
+        """
+        coordinates = self.working.coordinates
+        raw = self.working.rows.rows(keys)[0]
+        terms = abs(coordinates.rows(raw)).T @ dual + np.abs(self.inner_moments)
+        share = tolerances.ROUNDING / tolerances.OPTIMALITY
+        return share * float(terms.max()) * coordinates.spread
+
+
+def _relative_slack(
+    rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float = 0.0
+) -> FloatArray:
+    """Return the slacks of rows, relative to the size of the terms they are made of."""
+    # Terms that cancel, or are all zero, still carry the rounding error of the coefficients, which
+    # is at least that of a typical cost.
+    reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
+    rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
+    terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
+    return np.asarray((cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0))
+
+
+def _dense(rows: Matrix) -> FloatArray:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)

@@ -1,0 +1,59 @@
+"""Information relaxation: a bound below the optimum with a stated confidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bellweight as bw
+from bellweight.certificates import relaxed_bound
+from bellweight.problems.queue_network import QueueNetwork
+
+UPPER = 6
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[bw.EventModel, bw.Result, float]:
+    """Two queues with one server, their optimum, and the optimal values as a value function."""
+    net = QueueNetwork([0.2, 0.2], [0.5, 0.4], routes=(None, None), groups=((0, 1),))
+    model = net.model(discount=0.8, initial=(2, 1), upper=UPPER)
+    table = model.to_tabular()
+    best = bw.exact.optimal(table).values
+    result = bw.solve(model, bw.Polynomial(2), bw.Fixed(), rows=bw.program.LocalRows(), judge=False)
+    return model, result, float(table.initial @ best)
+
+
+def test_the_bound_is_below_the_optimum_and_close(small) -> None:
+    model, result, optimum = small
+    found = relaxed_bound(model, result, paths=80, horizon=30, seed=1)
+    assert found.kind == "estimated"
+    assert 0.9 * optimum < found.bound < found.mean <= optimum + 2.0 * found.half_width
+    # What the program proves is a bound, too; knowing more than a policy can is worth less here.
+    assert found.mean > result.lower_bound
+
+
+def test_the_confidence_is_kept(small) -> None:
+    model, result, optimum = small
+    bounds = [
+        relaxed_bound(model, result, paths=30, horizon=20, confidence=0.8, seed=seed).bound
+        for seed in range(12)
+    ]
+    # With probability 0.8 or more each; below 6 of 12 would be rarer than one in a hundred.
+    assert (np.array(bounds) <= optimum).sum() >= 6
+
+
+def test_it_does_not_depend_on_the_blocks(small) -> None:
+    model, result, _ = small
+    one = relaxed_bound(model, result, paths=30, horizon=20, seed=3, jobs=1)
+    two = relaxed_bound(model, result, paths=30, horizon=20, seed=3, jobs=2)
+    assert one == two
+
+
+def test_bad_input_is_refused(small) -> None:
+    model, result, _ = small
+    with pytest.raises(bw.BellweightError, match="at least 30"):
+        relaxed_bound(model, result, paths=10)
+    with pytest.raises(bw.BellweightError, match="below least_cost"):
+        relaxed_bound(model, result, paths=30, horizon=5, least_cost=1.0)
+    with pytest.raises(bw.BellweightError, match="expected an EventModel"):
+        relaxed_bound(bw.problems.single_queue(capacity=5), result)

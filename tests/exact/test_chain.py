@@ -1,0 +1,143 @@
+"""Chains of every shape: bands, permuted bands, grids, random graphs, discounts up to 0.9999."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import bellweight as bw
+from bellweight.common.checks import FloatArray
+from bellweight.exact.chain import Chain
+from bellweight.exact.iteration import FixedPoint
+
+
+def walk(n: int, up: float, down: float) -> sparse.csr_array:
+    """A random walk on {0, ..., n - 1}."""
+    ahead = np.append(np.full(n - 1, up), 0.0)
+    back = np.append(0.0, np.full(n - 1, down))
+    stay = 1.0 - ahead - back
+    return sparse.csr_array(sparse.diags_array([back[1:], stay, ahead[:-1]], offsets=[-1, 0, 1]))
+
+
+def torus(side: int, drift: float) -> sparse.csr_array:
+    """A walk on a grid that drifts one way in each coordinate, with reflecting walls."""
+    line = walk(side, 0.5 - drift, drift)
+    one = sparse.eye_array(side)
+    return sparse.csr_array(0.5 * sparse.kron(line, one) + 0.5 * sparse.kron(one, line))
+
+
+def random_graph(n: int, degree: int) -> sparse.csr_array:
+    rng = np.random.default_rng(3)
+    chances = rng.dirichlet(np.ones(degree), size=n)
+    start = np.arange(0, n * degree + 1, degree)
+    places = rng.integers(n, size=n * degree)
+    return sparse.csr_array((chances.ravel(), places, start), shape=(n, n))
+
+
+def permuted(matrix: sparse.csr_array) -> sparse.csr_array:
+    order = np.random.default_rng(4).permutation(matrix.shape[0])
+    return sparse.csr_array(matrix[order][:, order])
+
+
+SHAPES = {
+    "walk": walk(900, 0.2, 0.3),
+    "permuted walk": permuted(walk(900, 0.2, 0.3)),
+    "slow grid": torus(30, 0.25),
+    "drifting grid": torus(30, 0.02),
+    "random graph": random_graph(800, 6),
+    "cycle": sparse.csr_array(np.roll(np.eye(500), 1, axis=1)),
+}
+
+
+def dense_answer(matrix: sparse.csr_array, discount: float, constant: FloatArray) -> FloatArray:
+    system = np.eye(matrix.shape[0]) - discount * matrix.toarray()
+    return np.asarray(np.linalg.solve(system, constant))
+
+
+@pytest.mark.parametrize("discount", [0.01, 0.9, 0.9999])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_values_and_occupancies_equal_those_of_dense_algebra(shape: str, discount: float) -> None:
+    matrix = SHAPES[shape]
+    n = matrix.shape[0]
+    rng = np.random.default_rng(5)
+    cost, initial = rng.random(n), rng.dirichlet(np.ones(n))
+    chain = Chain(matrix, discount)
+    values = chain.values(cost)
+    assert np.abs(values - dense_answer(matrix, discount, cost)).max() <= 1e-10 * values.max()
+    weights = chain.occupancy(initial)
+    inflow = (1.0 - discount) * initial
+    assert np.abs(weights - dense_answer(matrix.T, discount, inflow)).sum() <= 1e-9
+    assert np.abs(chain.residual(weights, inflow, transposed=True)).sum() <= 1e-12
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_iteration_alone_solves_every_shape(shape: str) -> None:
+    """Also those that elimination would take over."""
+    matrix, discount = SHAPES[shape], 0.99
+    cost = np.random.default_rng(6).random(matrix.shape[0])
+    x, is_solved = FixedPoint(matrix, discount).solve(cost)
+    assert is_solved
+    assert np.abs(x - dense_answer(matrix, discount, cost)).max() <= 1e-11 * x.max()
+
+
+def test_an_iteration_that_takes_too_long_says_so() -> None:
+    system = FixedPoint(SHAPES["walk"], 0.9999)
+    cost = np.zeros(900)
+    cost[-1] = 1.0
+    x, is_solved = system.solve(cost, most_passes=50)
+    assert not is_solved
+    assert system.size(system.residual(x, cost)) > 0.0
+
+
+def test_a_good_guess_saves_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = FixedPoint(SHAPES["slow grid"], 0.99)
+    cost = np.random.default_rng(7).random(900)
+    x, _ = system.solve(cost)
+    _, is_solved = system.solve(cost, guess=x + 1e-13, most_passes=60)
+    assert is_solved
+
+
+def network(side: int, discount: float) -> bw.TabularModel:
+    """Two queues in tandem, one server: it serves the first or the second."""
+    n = side * side
+    first, second = np.divmod(np.arange(n), side)
+    entries = []
+    for action in (0, 1):
+        up = np.where(first < side - 1, np.arange(n) + side, np.arange(n))
+        can = (first > 0) & (second < side - 1) if action == 0 else second > 0
+        served = np.arange(n) + (1 - side if action == 0 else -1)
+        to = [up, np.where(can, served, np.arange(n)), np.arange(n)]
+        for chance, following in zip((0.3, 0.6, 0.1), to, strict=True):
+            pairs = 2 * np.arange(n) + action
+            entries.append((np.full(n, chance), pairs, following))
+    data, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+    transition = sparse.csr_array((data, (rows, columns)), shape=(2 * n, n))
+    cost = np.repeat(2.0 * first + second, 2)
+    initial = np.zeros(n)
+    initial[0] = 1.0
+    pairs = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
+    return bw.TabularModel.from_pairs(cost, transition, *pairs, discount, initial)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.99, 0.9999])
+def test_optimal_values_satisfy_bellmans_equation_and_bound_value_iteration(
+    discount: float,
+) -> None:
+    model = network(30, discount)
+    found = bw.exact.optimal(model)
+    assert found.residual <= 1e-11 * found.values.max()
+    # Value iteration from below never exceeds the optimum; from above it never falls below.
+    below, above = np.zeros(model.n_states), np.full(model.n_states, 87.0 / (1.0 - discount))
+    for _ in range(300):
+        below, above = (
+            np.minimum.reduceat(
+                model.cost + discount * (model.transition @ values), model.pair_start[:-1]
+            )
+            for values in (below, above)
+        )
+    assert (below <= found.values * (1.0 + 1e-12)).all()
+    assert (above >= found.values * (1.0 - 1e-12)).all()
+    # No action is better than the policy's own against its own values.
+    own = bw.exact.policy_value(model, found.policy)
+    assert np.abs(own - found.values).max() <= 1e-10 * own.max()

@@ -1,0 +1,86 @@
+"""Everything that `solve` returns: a policy, a cost with its error, a text, a file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import event_models as em
+import numpy as np
+import pytest
+
+import bellweight as bw
+
+METHODS: dict[str, Any] = {
+    "method": bw.DIA(),
+    "auto": bw.Auto(),
+    "enriched": bw.Enriched(functions=4),
+    "maximum": bw.plans.PointwiseMaximum(methods=[bw.Fixed(), bw.Fixed("uniform")]),
+    "self-guided": bw.plans.SelfGuided(features=3, batches=2),
+    "smoothed": bw.plans.SmoothedALP(budget=0.1),
+}
+
+
+@pytest.fixture(autouse=True)
+def quietly() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bw.errors.BellweightWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def queue() -> bw.TabularModel:
+    return bw.problems.single_queue(capacity=12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_has_a_policy_a_cost_a_text_and_a_file(
+    name: str, queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    found = bw.solve(queue, bw.Polynomial(2), METHODS[name])
+    assert isinstance(found, bw.results.BaseResult)
+    exact = float(queue.initial @ bw.exact.policy_value(queue, found.policy))
+    assert found.cost.mean == pytest.approx(exact, rel=1e-9)
+    assert found.cost.half_width == 0.0
+    assert float(found.cost) == found.cost.mean
+    assert f"{found.cost:.3f}" == f"{found.cost.mean:.3f}"
+
+    found.save(tmp_path / "found.npz")
+    loaded = type(found).load(tmp_path / "found.npz", model=queue)
+    assert str(loaded) == str(found)
+    assert loaded.cost == found.cost
+    acts = [loaded.policy.action(x) for x in range(queue.n_states)]
+    assert acts == [found.policy.action(x) for x in range(queue.n_states)]
+    other = bw.problems.single_queue(capacity=13)
+    with pytest.raises(bw.errors.FileError, match=r"found\.npz belongs to another model"):
+        type(found).load(tmp_path / "found.npz", model=other)
+
+
+def test_rounds_of_an_event_model_come_back_and_act(tmp_path: Path) -> None:
+    model = em.network()
+    rows = bw.SampledRows(bw.sample_states(model, 60, seed=1))
+    plan = bw.Resampled(rounds=1, episodes=50)
+    few = bw.Simulation(episodes=50, horizon=30)
+    found = bw.solve(model, bw.Polynomial(1), plan, rows=rows, simulation=few)
+    assert found.cost.mean == found.evaluation.mean
+    assert found.cost.half_width == found.evaluation.half_width > 0.0
+    assert " +- " in f"{found.cost:.2f}"
+    found.save(tmp_path / "rounds.npz")
+    loaded = bw.plans.ResampledResult.load(tmp_path / "rounds.npz", model=model)
+    assert str(loaded) == str(found)
+    states = np.zeros((1, model.dimension), dtype=np.int64)
+    assert loaded.policy.actions(states).tolist() == found.policy.actions(states).tolist()
+
+
+def test_the_bound_says_its_kind(queue: bw.TabularModel) -> None:
+    result = bw.solve(queue, bw.Polynomial(6), bw.Fixed(), judge=False)
+    optimum = float(queue.initial @ bw.exact.optimal(queue).values)
+    assert result.lower_bound_kind == "exact"
+    assert abs(result.lower_bound - optimum) < 0.02 * optimum
+    assert result.lower_bound <= optimum <= result.cost.mean + 1e-9
+    clinic = bw.problems.scheduling("tiny")
+    few = bw.Simulation(episodes=20, horizon=50)
+    guess = bw.solve(clinic, bw.Affine(), bw.Fixed(), simulation=few, judge=False)
+    assert (guess.lower_bound, guess.lower_bound_kind) == (None, "unproven")
