@@ -52,7 +52,7 @@ from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
-from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies import Policy, by_state, checked_probabilities
 from bellweight.program import (
