@@ -261,7 +261,7 @@ def test_certified_iterates_obey_the_proven_rate_from_everywhere(seed: int) -> N
     step_size = (1.0, 0.6)[seed % 2]
     method = bw.DIA.certified(lipschitz=bound, discount=model.discount, step_size=step_size)
     assert method.modulus is not None
-    setup = TabularSetup(TabularRows(model, basis))
+    setup = TabularSetup(TabularRows(model, basis), bw.Simulation())
     limit = bw.solve(model, basis, method, stop=bw.Stop(tol=1e-12)).weights
     assert limit is not None
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,6 @@ import pytest
 
 from bellweight.common.status import ArgumentError
 from bellweight.display import to_text
-from bellweight.evaluation import race
-from bellweight.plans import auto
 from bellweight.problems import single_queue
 from bellweight.reproduce import CONTENTS, folder
 from bellweight.reproduce.artefact import Wanted
@@ -126,8 +125,9 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr("studies.beyond.__main__.STUDY", replace(STUDY, quick=TINY))
         patch.setattr(network, "RADII", (3.0,))
         patch.setattr(network, "TABLE2_HORIZON", 150)
-        for module in (race, auto):
-            patch.setattr(module, "FIRST_LOOK", 32)
+        for name in ("evaluation.race", "plans.auto"):
+            # By name: the rooms export functions of the same names.
+            patch.setattr(sys.modules[f"bellweight.{name}"], "FIRST_LOOK", 32)
         patch.setattr(small, "models", lambda: {small.CLINIC: small_queue()})
         patch.setattr(network, "BUDGET", 1e-3)
         patch.setattr(small, "single_queue", small_queue)

@@ -222,8 +222,22 @@ def course(model: TabularModel, chances: FloatArray) -> Course:
     return Course(transition, cost, n_terms, left, mass, rest / left)
 
 
-def policy_cost(model: TabularModel, followed: Course) -> tuple[float, float, float]:
-    """Return a policy's expected cost, how far off it may be, and the size of what is summed.
+@dataclass(frozen=True)
+class PolicyCost:
+    """A policy's expected cost: at most `error` off, and `size` is that of what is summed.
+
+    `rounding` is what the cost of a start may be off when the values of all states are computed
+    together in double precision, as it is relative to the largest of them.
+    """
+
+    cost: float
+    error: float
+    size: float
+    rounding: float
+
+
+def policy_cost(model: TabularModel, followed: Course) -> PolicyCost:
+    """Return a policy's expected cost with a proven error.
 
     With the residual of values J, initial' (J^pi - J) = occupancy' residual / (1 - discount): the
     error counts where the policy goes.
@@ -233,11 +247,13 @@ def policy_cost(model: TabularModel, followed: Course) -> tuple[float, float, fl
     error = float(mass @ rest) + followed.occupancy_error * float(rest.max())
     error /= min(followed.left, 1.0 - model.discount)
     cost = float(model.initial @ values)
-    rounding = gamma(model.n_states + _EXTRA) * float(model.initial @ np.abs(values))
-    if (followed.cost >= 0.0).all() or (followed.cost <= 0.0).all():
-        return cost, error + rounding, abs(cost)
-    gross = _policy_values(model, followed, np.abs(followed.cost))[0]
-    return cost, error + rounding, float(model.initial @ gross)
+    share = gamma(model.n_states + _EXTRA)
+    error += share * float(model.initial @ np.abs(values))
+    size = abs(cost)
+    if (followed.cost < 0.0).any() and (followed.cost > 0.0).any():
+        gross = _policy_values(model, followed, np.abs(followed.cost))[0]
+        size = float(model.initial @ gross)
+    return PolicyCost(cost, error, size, share * float(np.abs(values).max()))
 
 
 def _policy_values(

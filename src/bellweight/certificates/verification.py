@@ -170,14 +170,18 @@ def _reason(certificate: Certificate, known: bool) -> Check:
 
 
 def _statement(
-    certificate: Certificate, value: float, cost: float, error: float, unit: float
+    certificate: Certificate, value: float, cost: float, error: float, unit: float, rounding: float
 ) -> list[Check]:
-    """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`."""
+    """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`.
+
+    `error` is what the cost may be off here, and `rounding` what it may be off there.
+    """
     allowed = TOLERANCE * max(unit, abs(value))
+    spare = 2.0 * error + rounding
     return [
         _near("value", certificate.value, value, allowed),
-        _near("cost", certificate.cost, cost + error, TOLERANCE * unit + 2.0 * error),
-        _near("bound", certificate.bound, cost + error - value, allowed + 2.0 * error),
+        _near("cost", certificate.cost, cost + error, TOLERANCE * unit + spare),
+        _near("bound", certificate.bound, cost + error - value, allowed + spare),
     ]
 
 
@@ -196,7 +200,8 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
     record.text("method")
     chances = _chances(model, record.part("policy"))
     followed = course(model, chances)
-    cost, error, unit = policy_cost(model, followed)
+    costs = policy_cost(model, followed)
+    cost, error, unit = costs.cost, costs.error, costs.size
     values = described_values(model, record.part("basis"), coef)
     plain = abs(float(model.initial @ values.plain))
     found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
@@ -205,7 +210,7 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
         *_without(certificate, "confidence", "episodes", "horizon"),
         _same("seed", certificate.seed, 0),
         _same("evidence", certificate.evidence, {}),
-        *_statement(certificate, found.value, cost, error, unit),
+        *_statement(certificate, found.value, cost, error, unit, costs.rounding),
         *_repair(certificate, model, record, found.value, unit),
     ]
     notes = [_proven(found.value, cost + error), _WORDS]
@@ -412,7 +417,7 @@ def _linear(certificate: Certificate, model: LinearModel) -> tuple[list[Check], 
         _same("reason", certificate.reason, SIMULATED),
         _same("evidence", certificate.evidence, {}),
         *_without(certificate, *_COROLLARY),
-        *_statement(certificate, value, cost, 0.0, unit),
+        *_statement(certificate, value, cost, 0.0, unit, 0.0),
         _near("violation", certificate.violation, violation, scale * (1.0 - model.discount)),
         _near("repair", certificate.repair, before - value, scale),
     ]

@@ -141,8 +141,8 @@ class Attempt(CuttingPlanes[_Basis]):
         working, inner = self.working, basis.inner
         in_bounds = basis.positions < working.n_bounds
         self.basic_keys = working.keys[basis.positions[~in_bounds] - working.n_bounds]
-        tight, tight_rows = self._tight(inner, basis.found.near)
         coef = self._corrected(working.coordinates.coef(inner), basis.positions)
+        tight, tight_rows = self._tight(inner, coef, basis.found.near)
         multipliers = self._corrected_dual(basis.multipliers, basis.positions)
         self._basic_coef = coef.high
         bound_slack = _relative_slack(working.bound_rows, working.bound_cost, inner)
@@ -221,11 +221,20 @@ class Attempt(CuttingPlanes[_Basis]):
         _, slack = self._slacks(inner, candidates, homogeneous=homogeneous)
         return candidates[slack < -tolerances.TIGHT]
 
-    def _tight(self, inner: FloatArray, candidates: IntArray) -> tuple[IntArray, Matrix]:
+    def _tight(
+        self, inner: FloatArray, coef: Doubled, candidates: IntArray
+    ) -> tuple[IntArray, Matrix]:
         """Return which rows are tight: those of the basis, and what candidates are; their rows."""
+        working = self.working
         keys = np.union1d(candidates, self.basic_keys)
-        rows, slack = self._slacks(inner, keys)
-        tight = np.flatnonzero((slack <= tolerances.TIGHT) | np.isin(keys, self.basic_keys))
+        raw, cost = working.rows.rows(keys)
+        rows = working.coordinates.rows(raw)
+        slack = cost - rows @ inner
+        if working.coordinates.transform is not None:
+            slack = subtract(doubled(cost), product(working.rows.exact_rows(keys), coef)).high
+        size = _terms(rows, cost, inner, working.cost_unit)
+        is_basic = np.isin(keys, self.basic_keys)
+        tight = np.flatnonzero((slack <= tolerances.TIGHT * size) | is_basic)
         return keys[tight], rows[tight]
 
     def _slacks(
@@ -255,12 +264,17 @@ def _relative_slack(
     rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float = 0.0
 ) -> FloatArray:
     """Return the slacks of rows, relative to the size of the terms they are made of."""
+    return np.asarray((cost - rows @ inner) / _terms(rows, cost, inner, unit))
+
+
+def _terms(rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float) -> FloatArray:
+    """Return the size of the terms that the slacks of rows are made of; one for zero."""
     # Terms that cancel, or are all zero, still carry the rounding error of the coefficients, which
     # is at least that of a typical cost.
     reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
     rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
     terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
-    return np.asarray((cost - rows @ inner) / np.where(terms > 0.0, terms, 1.0))
+    return np.asarray(np.where(terms > 0.0, terms, 1.0))
 
 
 def _dense(rows: Matrix) -> FloatArray:

@@ -19,6 +19,9 @@ from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import VertexSearch
 from bellweight.program.solution import OptimalFace
 
+_MOST_STEPS = 50  # and this many more for each function: some five are the rule
+_MOST_STEPS_EACH = 3
+
 
 def decided(
     rows: RowSource,
@@ -43,6 +46,7 @@ def decided(
     opposed_cost = -np.append(rows.rows(held)[1], limit_cost[active])
     both = stacked(doubled(limits), opposed), np.append(limit_cost, opposed_cost)
     try:
-        return VertexSearch(rows, columns, both).run(even, face.tight, held).coef
+        most = _MOST_STEPS + _MOST_STEPS_EACH * len(columns)
+        return VertexSearch(rows, columns, both, most).run(even, face.tight, held).coef
     except SolverError:  # the other answer is optimal, too
         return None

@@ -68,7 +68,9 @@ def face_of(vertex: Vertex, auditor: Auditor, moments: FloatArray, exact: Double
     basic_cost[~vertex.is_row & ~vertex.is_unit] = bound_cost[vertex.bounds]
     size = np.abs(cost) + np.abs(shares) @ np.abs(basic_cost)
     size += tolerances.ROUNDING * auditor.cost_unit
-    is_tight = (slack <= tolerances.TIGHT * size) | np.isin(keys, vertex.rows)
+    terms = np.asarray(abs(rows.rows(keys)[0]) @ np.abs(coef.high))
+    rounding = tolerances.TIGHT * size + tolerances.DOUBLED_ROUNDING * terms
+    is_tight = (slack <= rounding) | np.isin(keys, vertex.rows)
     tight = keys[is_tight]
     dual = placed(tight, vertex.rows, vertex.dual)
     at_bound = np.zeros(len(bound_cost))

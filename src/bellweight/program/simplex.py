@@ -81,11 +81,16 @@ class VertexSearch:
     """
 
     def __init__(
-        self, source: RowSource, columns: IntArray, bounds: tuple[Doubled, FloatArray]
+        self,
+        source: RowSource,
+        columns: IntArray,
+        bounds: tuple[Doubled, FloatArray],
+        most_steps: int = _MAX_STEPS,
     ) -> None:
         self.source = source
         self.columns = columns
         self._bounds = bounds
+        self._most_steps = most_steps
 
     def run(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Vertex:
         """Return the optimal vertex, from a pool of keys, some of which make the first basis."""
@@ -95,9 +100,18 @@ class VertexSearch:
         self, moments: Doubled, pool: IntArray, basic: IntArray
     ) -> tuple[Tableau, int, int]:
         """Return the table of the optimal vertex, and how many steps and passes it took."""
+        try:
+            with np.errstate(over="raise", invalid="raise"):
+                return self._optimal_table(moments, pool, basic)
+        except FloatingPointError as problem:
+            raise SolverError(Status.FAILED, "numbers grew beyond what a double holds") from problem
+
+    def _optimal_table(
+        self, moments: Doubled, pool: IntArray, basic: IntArray
+    ) -> tuple[Tableau, int, int]:
         table = self._start(moments, pool, basic)
         steps = passes = stalled = 0
-        while steps < _MAX_STEPS:
+        while steps < self._most_steps:
             if table.age >= _REFRESH:
                 table.refresh()
             entering = table.entering(table.excess(), first=stalled > _STALLED)
@@ -311,7 +325,9 @@ class Tableau:
             return None
         if first:
             return int(some[0])
-        length = np.sqrt(1.0 + (self.shares.high[some] ** 2).sum(axis=1))
+        largest = np.maximum(1.0, np.abs(self.shares.high[some]).max(axis=1))
+        inside = self.shares.high[some] / largest[:, None]  # squares of shares may be too large
+        length = largest * np.sqrt(largest**-2.0 + (inside**2).sum(axis=1))
         return int(some[np.argmax(excess[some] / length)])
 
     def leaving(self, entering: int, *, first: bool) -> int:
@@ -325,7 +341,8 @@ class Tableau:
             has_bounds = bool((self.keys[self.n_columns :] < 0).any())
             status = Status.INFEASIBLE if has_bounds else Status.FAILED
             raise SolverError(status, "no coefficients were found that satisfy every row")
-        ratio = np.abs(value[limited] / share[limited])
+        with np.errstate(over="ignore"):  # a ratio beyond all numbers is not the smallest
+            ratio = np.abs(value[limited] / share[limited])
         least = limited[ratio <= ratio.min() * (1.0 + tolerances.RATIO)]
         if first:
             return int(least[np.argmin(self.basis[least])])
