@@ -40,7 +40,14 @@ from bellweight.bases import (
 from bellweight.certificates import Certificate, certify, verify
 from bellweight.common.status import BellweightError, Status
 from bellweight.evaluation import Evaluation, compare, evaluate
-from bellweight.models import EventModel, Law, LinearBuilder, LinearModel, TabularModel
+from bellweight.models import (
+    EventModel,
+    Law,
+    LinearBuilder,
+    LinearModel,
+    StepModel,
+    TabularModel,
+)
 from bellweight.plans import Auto, Enriched, Resampled
 from bellweight.policies import Greedy, Rule, TablePolicy, Uniform
 from bellweight.program import LocalRows, SampledRows
@@ -84,6 +91,7 @@ __all__ = [
     "Simulation",
     "Stacked",
     "Status",
+    "StepModel",
     "Stop",
     "TablePolicy",
     "TabularModel",

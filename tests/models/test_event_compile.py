@@ -23,7 +23,7 @@ import pytest
 import bellweight as bw
 from bellweight.cli.progress import Progress
 from bellweight.common.code_cache import cache_folder
-from bellweight.models import event_kernels
+from bellweight.models import kernels
 
 RATES = [0.25, 0.5]  # a list
 PRICES = np.array([0.0, 1.0, 4.0, 9.0, 16.0, 25.0])
@@ -425,8 +425,8 @@ def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPa
 
         return start_at_zero
 
-    loops = event_kernels.joined()
-    monkeypatch.setattr(event_kernels, "joined", lambda: loops + "# another version")
+    loops = kernels.joined("events")
+    monkeypatch.setattr(kernels, "joined", lambda kind: loops + "# another version")
     monkeypatch.setattr(bw.models.Geometric, "sampler", sampler)
     for model, after in zip(before, [build(), build(**data)], strict=True):
         assert model.source.text != after.source.text

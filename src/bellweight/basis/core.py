@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bellweight.basis.atoms import Term, coordinate, spot
 from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
@@ -36,9 +37,13 @@ class Basis(ABC):
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
         """Return the functions as monomials, words of variable indices: x1^2 x3 is (0, 0, 2)."""
+        raise BasisError(f"a {type(self).__name__} basis is not made of monomials: use Polynomial")
+
+    def terms(self, dimension: int) -> list[Term]:
+        """Return the functions as products of atoms, the form that compiled loops take."""
         raise BasisError(
-            f"a {type(self).__name__} basis cannot run inside compiled loops: use Polynomial or "
-            "Affine, or enumerate the model with to_tabular()"
+            f"{type(self).__name__} cannot run inside compiled loops: use another basis, or "
+            "enumerate the model with to_tabular()"
         )
 
     def parts(self, dimension: int) -> list[Part]:
@@ -96,6 +101,9 @@ class Polynomial(Basis):
             np.multiply(features[:, position[word[:-1]]], points[:, word[-1]], out=features[:, k])
         return features
 
+    def terms(self, dimension: int) -> list[Term]:
+        return [tuple(map(coordinate, word)) for word in self.words(dimension)]
+
     def function_names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
         return tuple(_monomial_name(word, variables) for word in self.words(dimension))
@@ -125,6 +133,9 @@ class Affine(Basis):
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
         return Polynomial(1).words(dimension)
+
+    def terms(self, dimension: int) -> list[Term]:
+        return Polynomial(1).terms(dimension)
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         return Polynomial(1).function_names(dimension)
@@ -172,6 +183,20 @@ class Indicator(Basis):
             raise unfitted(self)
         kind = "group" if len(np.unique(self.groups)) < len(self.groups) else "state"
         return tuple(f"{kind} {k}" for k in range(int(self.groups.max()) + 1))
+
+    def spots(self) -> list[Term]:
+        """Return the functions as indicators of single values, 0 at values that are not known.
+
+        Only as functions of one coordinate among others: on their own they would not add up to one
+        in states that are not known.
+        """
+        if self.known_states is None:
+            raise unfitted(self)
+        if len(np.unique(self.groups)) < len(self.groups):
+            raise BasisError("an Indicator of groups cannot run inside compiled loops")
+        by_function = self.known_states[np.argsort(self.groups)]
+        every = tuple(range(by_function.shape[1]))
+        return [(spot(every, state),) for state in by_function]
 
     def _rows_of(self, states: FloatArray) -> IntArray:
         """Return where each given state stands among the known ones."""

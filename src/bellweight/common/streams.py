@@ -38,7 +38,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile into the caller: for inner functions of many arguments, whose calls would cost."""
-    return _jitted(function, inline="always")
+    return _jitted(function, inline="always", _nrt=False)
+
+
+def unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile code that makes no arrays: without counting references, tuples of arrays are free."""
+    return _jitted(function, _nrt=False)
 
 
 def bounded(function: Callable[..., Any]) -> Callable[..., Any]:

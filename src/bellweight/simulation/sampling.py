@@ -8,7 +8,7 @@ from bellweight.common import checks
 from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies import Policy
 from bellweight.simulation.blocks import Task, run_blocks
 from bellweight.simulation.event_episodes import EventRollout
@@ -18,7 +18,7 @@ _MOST_REPEATS = 5  # batches of draws without a new state before sampling gives 
 
 
 def sample_states(
-    model: EventModel,
+    model: FunctionModel,
     n: int,
     policy: Policy | None = None,
     *,
@@ -32,7 +32,7 @@ def sample_states(
     wanted = checks.count(n, "n")
     keys = stream_keys(seed, _SAMPLING)
     rollout = None if policy is None else EventRollout.of(model, policy.compiled(model))
-    found = np.zeros((0, model.dimension), dtype=np.int64)
+    found = np.zeros((0, model.dimension), dtype=model.loops.state_type)
     drawn, size, repeats = 0, max(wanted, 1_024), 0
     while len(found) < wanted:
         if rollout is None:
