@@ -19,8 +19,8 @@ function.
     Located(functions)         hinges and indicators of single states, to be stacked on a basis
     Custom(fn, names)          whatever the user writes
 
-Polynomial and Affine also run inside the compiled loops of event models and price rows of linear
-ones; the others need a model whose states are enumerated.
+All but Indicator and Custom also run inside the compiled loops of event and step models; Affine prices
+rows of linear ones.
 """
 
 from bellweight.basis.clipped import ClippedProducts

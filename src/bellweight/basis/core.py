@@ -42,7 +42,7 @@ class Basis(ABC):
     def terms(self, dimension: int) -> list[Term]:
         """Return the functions as products of atoms, the form that compiled loops take."""
         raise BasisError(
-            f"{type(self).__name__} cannot run inside compiled loops: use another basis, or "
+            f"a {type(self).__name__} basis cannot run inside compiled loops: use another, or "
             "enumerate the model with to_tabular()"
         )
 
