@@ -94,6 +94,22 @@ def test_greedy_actions_and_costs_of_episodes_are_those_by_hand(model: bw.StepMo
     assert abs(found.mean - exact[6]) < 1.5 * found.half_width
 
 
+def kinked(state: Any, features: Any) -> None:
+    features[0] = 1.0
+    features[1] = state[0]
+    features[2] = max(state[0] - 1.0, 0.0) ** 2
+
+
+def test_a_function_of_one_state_is_a_basis(model: bw.StepModel) -> None:
+    basis, states = bw.Custom(kinked, ["1", "x", "square"]), np.linspace(-2.0, 6.0, 9)[:, None]
+    np.testing.assert_allclose(basis(states)[:, 2], np.maximum(states[:, 0] - 1.0, 0.0) ** 2)
+    found = bw.SampledRows(states).on(model, basis).rows(np.arange(36))[0]
+    after = by_hand(states)[1]
+    ahead = basis(after.reshape(-1, 1)).reshape(*after.shape, 3)
+    wanted = basis(states)[:, None, :] - 0.9 * np.einsum("xank,n->xak", ahead, DEMAND.chances)
+    np.testing.assert_allclose(found, wanted.reshape(36, 3), atol=1e-12)
+
+
 def test_solving_without_rows_says_what_it_took(model: bw.StepModel) -> None:
     result = bw.solve(
         model, bw.PiecewiseLinear(5), bw.DIA(), simulation=bw.Simulation(episodes=100), judge=False

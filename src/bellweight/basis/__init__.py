@@ -17,10 +17,10 @@ function.
     Stacked(a, b, ...)         the functions of several bases side by side
     ClippedProducts(groups)    products of min(x_i, level) over small groups of coordinates
     Located(functions)         hinges and indicators of single states, to be stacked on a basis
-    Custom(fn, names)          whatever the user writes
+    Custom(fn, names)          whatever the user writes, for many states or for one
 
-All but Indicator and Custom also run inside the compiled loops of event and step models; Affine prices
-rows of linear ones.
+All but Indicator also run inside the compiled loops of event and step models, Custom where it is
+written for one state; Affine prices rows of linear ones.
 """
 
 from bellweight.basis.clipped import ClippedProducts
