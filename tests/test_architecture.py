@@ -41,6 +41,7 @@ ROOMS = [
     "plans",
     "certificates",
     "analysis",
+    "interchange",
     "problems",
     "report",
     "reproduce",
@@ -200,6 +201,7 @@ OWN_FILES = ("models/", "backends/", "program/priced_rows.py", "exact/")
 ASKING = {
     "certificates/certificate.py": 2,  # what is proven differs in kind, not in degree
     "certificates/verification.py": 2,  # the verifier keeps apart from the backends
+    "interchange/assembly.py": 1,  # other packages list their states
     "evaluation/evaluate.py": 1,  # compare_ties is about linear models alone
     "plans/resampling.py": 1,  # so is re-drawing about event models
 }

@@ -4,7 +4,8 @@ It solves the approximate linear program, chooses the state-relevance weights by
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 
 Here are the names of every day; the others are in their rooms: `models`, `bases`, `program`,
-`policies`, `weights`, `plans`, `results`, `evaluation`, `certificates`, `analysis`, `errors`.
+`policies`, `weights`, `plans`, `results`, `evaluation`, `certificates`, `analysis`,
+`interchange`, `errors`.
 """
 
 from bellweight import (
@@ -14,6 +15,7 @@ from bellweight import (
     errors,
     evaluation,
     exact,
+    interchange,
     models,
     plans,
     policies,
@@ -103,6 +105,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "exact",
+    "interchange",
     "models",
     "plans",
     "policies",
