@@ -17,7 +17,7 @@ import pytest
 
 import bellweight as bw
 from bellweight import basis
-from bellweight.models import event_kernels
+from bellweight.models import kernels
 
 SOURCE = Path(bw.__file__).parent
 
@@ -41,6 +41,7 @@ ROOMS = [
     "plans",
     "certificates",
     "analysis",
+    "interchange",
     "problems",
     "report",
     "reproduce",
@@ -193,13 +194,14 @@ def test_only_the_master_imports_the_solver() -> None:
 KINDS = {
     "TabularModel", "EventModel", "LinearModel", "TabularRows", "EventRows", "LinearRows",
     "ListedRows", "TabularSetup", "EventSetup", "LinearSetup", "TabularBackend", "EventBackend",
-    "LinearBackend",
+    "LinearBackend", "StepModel", "StepBackend", "FunctionModel",
 }  # fmt: skip
 # The models' own files may ask for their kind; so may the backends.
 OWN_FILES = ("models/", "backends/", "program/priced_rows.py", "exact/")
 ASKING = {
     "certificates/certificate.py": 2,  # what is proven differs in kind, not in degree
     "certificates/verification.py": 2,  # the verifier keeps apart from the backends
+    "interchange/assembly.py": 1,  # other packages list their states
     "evaluation/evaluate.py": 1,  # compare_ties is about linear models alone
     "plans/resampling.py": 1,  # so is re-drawing about event models
 }
@@ -283,19 +285,33 @@ def test_all_names_exist_and_none_is_forgotten() -> None:
 
 
 def test_parts_of_the_compiled_loops_use_only_parts_before_them() -> None:
-    folder = SOURCE / "models" / "event_kernels"
-    known = {"user_functions"}
-    for part in event_kernels.PARTS:
+    folder = SOURCE / "models" / "kernels"
+    library = {"features", "layouts", "noise_draws", "tables"}
+    for kind in kernels.KINDS:
+        known = {"user_functions", *library}
+        for part in kernels.parts(kind):
+            names = imported_modules(parsed(folder / f"{part}.py"))
+            used = {name.split(".")[3] for name in names if ".models.kernels." in name}
+            # What happens in a step stands in for that of every kind.
+            used = {kind if name in kernels.KINDS else name for name in used}
+            assert used <= known, f"{part} uses {sorted(used - known)}, which are joined after it"
+            known.add(part)
+    for part in library:
         names = imported_modules(parsed(folder / f"{part}.py"))
-        used = {name.split(".")[3] for name in names if ".event_kernels." in name}
-        assert used <= known, f"{part} uses {sorted(used - known)}, which are joined after it"
-        known.add(part)
-    assert {path.stem for path in folder.glob("*.py")} == {"__init__", *known}
+        assert {n.split(".")[3] for n in names if ".models.kernels." in n} <= library
+    found = {path.stem for path in folder.glob("*.py")}
+    assert found == {
+        "__init__",
+        "user_functions",
+        *library,
+        *kernels.KINDS,
+        *kernels.parts("events"),
+    }
 
 
 def modules() -> Iterator[ModuleType]:
     for info in pkgutil.walk_packages([str(SOURCE)], "bellweight."):
-        if ".event_kernels." not in info.name:  # parts of a template, not modules of functions
+        if ".models.kernels." not in info.name:  # parts of a template, not modules of functions
             yield importlib.import_module(info.name)
 
 

@@ -4,7 +4,8 @@ It solves the approximate linear program, chooses the state-relevance weights by
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 
 Here are the names of every day; the others are in their rooms: `models`, `bases`, `program`,
-`policies`, `weights`, `plans`, `results`, `evaluation`, `certificates`, `analysis`, `errors`.
+`policies`, `weights`, `plans`, `results`, `evaluation`, `certificates`, `analysis`,
+`interchange`, `errors`.
 """
 
 from bellweight import (
@@ -14,6 +15,7 @@ from bellweight import (
     errors,
     evaluation,
     exact,
+    interchange,
     models,
     plans,
     policies,
@@ -38,7 +40,14 @@ from bellweight.bases import (
 from bellweight.certificates import Certificate, certify, verify
 from bellweight.common.status import BellweightError, Status
 from bellweight.evaluation import Evaluation, compare, evaluate
-from bellweight.models import EventModel, Law, LinearBuilder, LinearModel, TabularModel
+from bellweight.models import (
+    EventModel,
+    Law,
+    LinearBuilder,
+    LinearModel,
+    StepModel,
+    TabularModel,
+)
 from bellweight.plans import Auto, Enriched, Resampled
 from bellweight.policies import Greedy, Rule, TablePolicy, Uniform
 from bellweight.program import LocalRows, SampledRows
@@ -82,6 +91,7 @@ __all__ = [
     "Simulation",
     "Stacked",
     "Status",
+    "StepModel",
     "Stop",
     "TablePolicy",
     "TabularModel",
@@ -95,6 +105,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "exact",
+    "interchange",
     "models",
     "plans",
     "policies",

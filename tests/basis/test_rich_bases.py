@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellweight as bw
+from bellweight.basis.compiled import CompiledBasis
 from bellweight.common import files
+from bellweight.models.kernels.features import fill_atoms, fill_products
 
 RICH = {
     "kinks": bw.PiecewiseLinear(3),
@@ -51,8 +53,14 @@ def test_a_rich_basis_keeps_its_promises(basis: bw.bases.Basis, tmp_path: Path) 
     assert again.function_names(3) == names
     unfitted = files.load(files.save(tmp_path / "basis.npz", basis), type(basis))
     assert np.array_equal(unfitted.on(GRID)(GRID), features)
-    with pytest.raises(bw.errors.BasisError, match=r"cannot run inside compiled loops"):
-        fitted.words(3)
+    compiled = CompiledBasis.of(fitted, 3)
+    functions = compiled.functions
+    wide = np.zeros((len(GRID), compiled.n_functions))
+    atoms = np.zeros(3 + len(functions.kind))
+    for x, state in enumerate(GRID):
+        fill_atoms(state, functions, atoms)
+        fill_products(functions, atoms, wide[x])
+    np.testing.assert_allclose(compiled.of_basis(wide), features, rtol=1e-13, atol=1e-13)
 
 
 def test_functions_are_what_their_names_say() -> None:
@@ -165,13 +173,11 @@ def test_rich_results_come_back_from_files(tmp_path: Path) -> None:
     ]
 
 
-def test_event_models_say_that_loops_are_compiled_for_polynomials() -> None:
+def test_a_basis_that_only_lists_can_use_says_so() -> None:
     network = bw.problems.queue_network()
     states = np.zeros((1, network.dimension), dtype=int)
-    with pytest.raises(
-        bw.errors.BasisError, match=r"Fourier basis cannot run inside compiled loops"
-    ):
-        bw.solve(network, bw.Fourier(3, scale=1.0), bw.Fixed(), rows=bw.SampledRows(states))
+    with pytest.raises(bw.errors.BasisError, match=r"Indicator basis cannot run inside"):
+        bw.solve(network, bw.Indicator(), bw.Fixed(), rows=bw.SampledRows(states))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ import pytest
 import bellweight as bw
 from bellweight.cli.progress import Progress
 from bellweight.common.code_cache import cache_folder
-from bellweight.models import event_kernels
+from bellweight.models import kernels
 
 RATES = [0.25, 0.5]  # a list
 PRICES = np.array([0.0, 1.0, 4.0, 9.0, 16.0, 25.0])
@@ -137,15 +137,17 @@ def test_functions_of_a_factory_keep_their_own_constants() -> None:
     assert build(cost=factory(1.0)).source == models[0].source
 
 
-def test_changed_constants_make_another_module() -> None:
-    keys = {build(**change).source.key for change in (
+def test_other_numbers_are_another_model_and_the_same_module() -> None:
+    models = [build(**change) for change in (
         {}, {"upper": 4}, {"initial": (1,)}, {"probability": [[0.25, 0.5]]},
         {"probability": [[0.25, 0.75]]}, {"move": [[-1], [1]]}, {"move": [[-1], [2]]},
         {"actions": 2}, {"initial": bw.models.Geometric(0.5)},
         {"initial": bw.models.Geometric(0.6)},
-    )}  # fmt: skip
+    )]  # fmt: skip
     # A function of the event alone is the same table as the one given in figures.
-    assert len(keys) == 9
+    assert len({model.digest for model in models}) == 9
+    # Only the number of actions and whether moves are jumps are part of the text.
+    assert len({model.source.key for model in models}) == 3
     assert build().source.key == build(cost_growth=1.0, name="other", discount=0.5).source.key
     assert build().digest != build(discount=0.5).digest
 
@@ -425,8 +427,8 @@ def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPa
 
         return start_at_zero
 
-    loops = event_kernels.joined()
-    monkeypatch.setattr(event_kernels, "joined", lambda: loops + "# another version")
+    loops = kernels.joined("events")
+    monkeypatch.setattr(kernels, "joined", lambda kind: loops + "# another version")
     monkeypatch.setattr(bw.models.Geometric, "sampler", sampler)
     for model, after in zip(before, [build(), build(**data)], strict=True):
         assert model.source.text != after.source.text

@@ -159,7 +159,7 @@ def test_greedy_actions_of_random_models(kind: Any, degree: int) -> None:
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_greedy_actions_by_independent_choices(degree: int) -> None:
     model = em.network()
-    assert model.kernels.N_GROUPS == 2
+    assert len(model.loops.data.option_start) - 1 == 2
     assert assert_greedy(model, em.network_truth(), degree, seed=degree) > 50
 
 
@@ -233,13 +233,8 @@ def act_on_a_grid_of_draws(
 ) -> em.FloatArray:
     """The share of each action over evenly spaced uniform numbers: its probability, exactly."""
     form, n = policy.compiled(model), DRAWS
-    loops = form.source.load()
-    counts = np.zeros(model.n_actions)
-    for k in range(n):
-        code, action = loops.act(state, (k + 0.5) / n, model.discount, form.arguments())
-        assert code == 0
-        counts[action] += 1.0 / n
-    return counts
+    actions = form.loops.act(np.tile(state, (n, 1)), (np.arange(n) + 0.5) / n, form.acting)
+    return np.bincount(actions, minlength=model.n_actions) / n
 
 
 @pytest.mark.parametrize("target", ["uniform", "greedy"])

@@ -1,4 +1,4 @@
-"""Portfolios: races that drop the worse and keep the best, and a league that tells the truth."""
+"""Portfolios: races that drop the worse and keep the best, and a race that tells the truth."""
 
 from __future__ import annotations
 
@@ -121,17 +121,17 @@ def test_a_race_needs_episodes_for_a_first_look() -> None:
 
 
 def test_on_an_enumerated_model_nobody_alone_is_better(queue: bw.TabularModel) -> None:
-    league = bw.solve(queue, bw.Polynomial(3), bw.Auto())
+    race = bw.solve(queue, bw.Polynomial(3), bw.Auto())
     alone = [
         bw.solve(queue, bw.Polynomial(3), method).cost.mean
         for method in (bw.Fixed(), bw.FromPolicy(), bw.PIA(), bw.DIA())
     ]
-    assert league.cost.mean <= min(cost for cost in alone if cost is not None) + 1e-9
-    truth = float(queue.initial @ bw.exact.policy_value(queue, league.policy))
-    assert league.cost.mean == pytest.approx(truth, rel=1e-12)
-    assert league.evaluation is None
-    assert league.cost.half_width == 0.0
-    assert league.winner in str(league)
+    assert race.cost.mean <= min(cost for cost in alone if cost is not None) + 1e-9
+    truth = float(queue.initial @ bw.exact.policy_value(queue, race.policy))
+    assert race.cost.mean == pytest.approx(truth, rel=1e-12)
+    assert race.evaluation is None
+    assert race.cost.half_width == 0.0
+    assert race.winner in str(race)
 
 
 def test_brought_policies_take_part_and_the_winner_is_named() -> None:
@@ -155,41 +155,41 @@ def test_brought_policies_take_part_and_the_winner_is_named() -> None:
         **rules(),
     }  # fmt: skip
     plan = bw.Auto(candidates, budget=60_000, rounds=1)
-    league = bw.solve(model, QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
-    costs = {s.name: s.mean for s in league.standings}
-    assert set(candidates) <= set(costs) | {a for s in league.standings for a in s.alike}
+    race = bw.solve(model, QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
+    costs = {s.name: s.mean for s in race.standings}
+    assert set(candidates) <= set(costs) | {a for s in race.standings for a in s.alike}
     optimum = float(model.to_tabular().initial @ bw.exact.optimal(model.to_tabular()).values)
-    assert league.cost.mean <= 1.01 * optimum + league.cost.half_width
-    assert league.winner == "mine"
+    assert race.cost.mean <= 1.01 * optimum + race.cost.half_width
+    assert race.winner == "mine"
 
 
 def test_what_the_user_has_gives_way_only_to_better_beyond_doubt() -> None:
     """A policy and its twin by other means: cheaper by luck is not enough."""
     found = bw.solve(em.network(), QUADRATIC, bw.Fixed(), rows=rows_of(), simulation=SMALL)
     nearly = replace(found.policy, coef=found.policy.coef * np.linspace(1.0, 1.02, 15))
-    league = bw.solve(
+    race = bw.solve(
         em.network(), QUADRATIC, bw.Auto({"Fixed": bw.Fixed()}, {"mine": nearly}, budget=20_000),
         rows=rows_of(), simulation=SMALL,
     )  # fmt: skip
-    undecided = {league.races[-1].winner, *league.races[-1].undecided}
-    assert "mine" not in undecided or league.winner == "mine"
+    undecided = {race.races[-1].winner, *race.races[-1].undecided}
+    assert "mine" not in undecided or race.winner == "mine"
     worse = bw.Auto({"Fixed": bw.Fixed()}, {"mine": bw.Uniform()}, budget=20_000)
-    league = bw.solve(em.network(), QUADRATIC, worse, rows=rows_of(), simulation=SMALL)
-    assert league.winner != "mine"
+    race = bw.solve(em.network(), QUADRATIC, worse, rows=rows_of(), simulation=SMALL)
+    assert race.winner != "mine"
 
 
 def test_the_reported_cost_comes_from_fresh_random_numbers() -> None:
     plan = bw.Auto({"Fixed": bw.Fixed(), "Random": bw.FromPolicy()}, budget=20_000, rounds=0)
-    league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL, seed=7)
-    found = league.evaluation
+    race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL, seed=7)
+    found = race.evaluation
     assert found is not None
     assert found.episodes == 4_000
-    again = bw.evaluate(em.network(), league.policy, 4_000, horizon=60, seed=found.seed)
-    assert again.mean == league.cost.mean
+    again = bw.evaluate(em.network(), race.policy, 4_000, horizon=60, seed=found.seed)
+    assert again.mean == race.cost.mean
     used = {derived_seed(7, purpose, number) for purpose in (0, 2) for number in range(3)}
     assert found.seed not in {7, *used}
-    assert league.result is not None
-    assert league.result.policy.coef.tolist() == league.policy.coef.tolist()  # type: ignore[attr-defined]
+    assert race.result is not None
+    assert race.result.policy.coef.tolist() == race.policy.coef.tolist()  # type: ignore[attr-defined]
 
 
 def test_selection_flatters_the_winner_and_fresh_numbers_do_not() -> None:
@@ -208,10 +208,10 @@ def test_selection_flatters_the_winner_and_fresh_numbers_do_not() -> None:
 
 def test_pia_brings_its_iterates() -> None:
     plan = bw.Auto({"PIA": bw.PIA()}, budget=60_000, rounds=0)
-    league = bw.solve(
+    race = bw.solve(
         em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL, stop=bw.Stop(1e-300, 3)
     )
-    names = {s.name for s in league.standings} | {a for s in league.standings for a in s.alike}
+    names = {s.name for s in race.standings} | {a for s in race.standings for a in s.alike}
     assert names == {"PIA", "PIA, iterate 0", "PIA, iterate 1"}
 
 
@@ -229,8 +229,8 @@ def test_the_default_portfolio_has_every_kind_of_candidate() -> None:
 def test_linear_models_race_too() -> None:
     model = bw.problems.scheduling("tiny")
     plan = bw.Auto([bw.Fixed(), bw.FromPolicy(), bw.FromPolicy()], budget=8_000)
-    league = bw.solve(model, bw.Affine(), plan, simulation=bw.Simulation(64, 100))
-    names = {s.name for s in league.standings} | {a for s in league.standings for a in s.alike}
+    race = bw.solve(model, bw.Affine(), plan, simulation=bw.Simulation(64, 100))
+    names = {s.name for s in race.standings} | {a for s in race.standings for a in s.alike}
     assert names == {"Fixed", "FromPolicy", "FromPolicy #2"}
 
 
@@ -240,10 +240,10 @@ def test_plans_may_be_candidates_and_failures_are_told(small_queue: bw.TabularMo
             raise bw.errors.ArgumentError("no weights here: bring some")
 
     candidates = {"bad": Failing(), "resampled": bw.Resampled(), "Fixed": bw.Fixed()}
-    league = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(candidates))
-    assert league.winner == "Fixed"
-    assert set(league.failed) == {"bad", "resampled"}
-    assert "no weights here" in str(league)
+    race = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(candidates))
+    assert race.winner == "Fixed"
+    assert set(race.failed) == {"bad", "resampled"}
+    assert "no weights here" in str(race)
     with pytest.raises(
         bw.errors.ArgumentError, match="no candidate led to a policy: bad: no weights"
     ):
@@ -252,14 +252,14 @@ def test_plans_may_be_candidates_and_failures_are_told(small_queue: bw.TabularMo
 
 def test_a_league_can_be_saved_and_its_policy_acts(tmp_path: Path) -> None:
     plan = bw.Auto({"Fixed": bw.Fixed()}, budget=30_000, rounds=1)
-    league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
-    league.save(tmp_path / "league.npz")
-    again = bw.plans.RaceResult.load(tmp_path / "league.npz", em.network())
-    assert str(again) == str(league)
-    assert again.races == league.races
+    race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
+    race.save(tmp_path / "race.npz")
+    again = bw.plans.RaceResult.load(tmp_path / "race.npz", em.network())
+    assert str(again) == str(race)
+    assert again.races == race.races
     acting = again.policy if isinstance(again.policy, bw.Greedy) else None
     if acting is not None:
-        assert acting.action([1, 2, 0, 1]) == league.policy.action([1, 2, 0, 1])
+        assert acting.action([1, 2, 0, 1]) == race.policy.action([1, 2, 0, 1])
     if again.result is not None:
         assert again.result.policy.action([1, 2, 0, 1]) in range(4)
 
@@ -283,15 +283,15 @@ def test_time_may_run_out() -> None:
     """The first candidate and what was brought are always raced; the judgement is cut short."""
     candidates = {"a": bw.Fixed(), "b": bw.FromPolicy()}
     plan = bw.Auto(candidates, rules(), max_seconds=1e-9, budget=4_000_000)
-    league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
-    assert set(league.failed) == {"a", "b"}
-    assert {s.name for s in league.standings} == set(rules())
-    assert league.evaluation is not None
-    assert league.evaluation.episodes == FIRST_LOOK
-    assert len(league.races) == 1
+    race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
+    assert set(race.failed) == {"a", "b"}
+    assert {s.name for s in race.standings} == set(rules())
+    assert race.evaluation is not None
+    assert race.evaluation.episodes == FIRST_LOOK
+    assert len(race.races) == 1
     alone = bw.Auto(candidates, max_seconds=1e-9, budget=20_000)
-    league = bw.solve(em.network(), QUADRATIC, alone, rows=rows_of(), simulation=SMALL)
-    assert league.winner == "a"
+    race = bw.solve(em.network(), QUADRATIC, alone, rows=rows_of(), simulation=SMALL)
+    assert race.winner == "a"
 
 
 def test_a_constant_difference_drops_nobody() -> None:
@@ -308,18 +308,18 @@ def test_a_constant_difference_drops_nobody() -> None:
 
 def test_all_races_together_keep_the_confidence() -> None:
     plan = bw.Auto({"Fixed": bw.Fixed()}, budget=60_000, rounds=2, confidence=0.9)
-    league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
-    assert len(league.races) == 3
-    assert sum(1.0 - race.confidence for race in league.races) == pytest.approx(0.1)
+    race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
+    assert len(race.races) == 3
+    assert sum(1.0 - race.confidence for race in race.races) == pytest.approx(0.1)
 
 
 def test_the_budget_is_kept_in_every_round() -> None:
     plan = bw.Auto([bw.Fixed()], budget=2_560)
-    league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
-    assert league.evaluation is not None
-    spent = sum(race.episodes for race in league.races) + league.evaluation.episodes
+    race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
+    assert race.evaluation is not None
+    spent = sum(race.episodes for race in race.races) + race.evaluation.episodes
     assert spent <= 2_560
-    assert "No budget was left to re-draw" in str(league)
+    assert "No budget was left to re-draw" in str(race)
 
 
 def test_ctrl_c_keeps_what_a_race_has_decided(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,9 +328,9 @@ def test_ctrl_c_keeps_what_a_race_has_decided(monkeypatch: pytest.MonkeyPatch) -
 
     plan = bw.Auto({"Fixed": bw.Fixed(), **rules()}, budget=60_000)
     monkeypatch.setattr(auto, "redrawn", interrupted)
-    league = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
-    assert "Interrupted" in str(league)
-    assert len(league.races) == 1
+    race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
+    assert "Interrupted" in str(race)
+    assert len(race.races) == 1
     monkeypatch.setattr(auto, "race", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
@@ -339,8 +339,8 @@ def test_ctrl_c_keeps_what_a_race_has_decided(monkeypatch: pytest.MonkeyPatch) -
 def test_a_regularisation_given_to_solve_is_the_one_that_is_tried(
     small_queue: bw.TabularModel,
 ) -> None:
-    league = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=0.25)
-    names = {s.name for s in league.standings} | {a for s in league.standings for a in s.alike}
+    race = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=0.25)
+    names = {s.name for s in race.standings} | {a for s in race.standings for a in s.alike}
     assert {name.split("delta ")[1] for name in names if "delta" in name} == {"0.25"}
     with pytest.raises(bw.errors.ArgumentError, match="regularisation"):
         bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=-50.0)
@@ -348,9 +348,9 @@ def test_a_regularisation_given_to_solve_is_the_one_that_is_tried(
 
 def test_results_of_other_models_do_not_take_part(small_queue: bw.TabularModel) -> None:
     other = bw.solve(bw.problems.single_queue(capacity=40), bw.Affine(), bw.Fixed())
-    league = bw.solve(small_queue, bw.Affine(), bw.Auto([bw.Fixed()], {"other": other}))
-    assert "another model" in league.failed["other"]
-    assert league.winner == "Fixed"
+    race = bw.solve(small_queue, bw.Affine(), bw.Auto([bw.Fixed()], {"other": other}))
+    assert "another model" in race.failed["other"]
+    assert race.winner == "Fixed"
 
 
 def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -444,36 +444,36 @@ def test_the_command_line_races_and_saves(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = bw.problems.single_queue(capacity=30)
-    kept, out, told = (tmp_path / name for name in ("mine.npz", "league.npz", "league.json"))
+    kept, out, told = (tmp_path / name for name in ("mine.npz", "race.npz", "race.json"))
     bw.solve(model, bw.Polynomial(1), bw.Fixed()).save(kept)
     words = ["auto", "single_queue", "--option", "capacity=30", "--basis", "poly:2"]
     assert run([*words, "--with", str(kept), "--save", str(out), "--json", str(told)]) == 0
-    league = bw.plans.RaceResult.load(out, model)
-    assert f"Winner: {league.winner} costs" in capsys.readouterr().out
-    assert "mine" in {s.name for s in league.standings}
-    assert league.policy.action(3) in range(5)
+    race = bw.plans.RaceResult.load(out, model)
+    assert f"Winner: {race.winner} costs" in capsys.readouterr().out
+    assert "mine" in {s.name for s in race.standings}
+    assert race.policy.action(3) in range(5)
     document = json.loads(told.read_text(encoding="utf-8"))
-    assert (document["winner"], document["cost"]) == (league.winner, league.cost.mean)
-    assert len(document["race"]) == len(league.standings)
+    assert (document["winner"], document["cost"]) == (race.winner, race.cost.mean)
+    assert len(document["race"]) == len(race.standings)
 
 
 def test_a_league_is_reported_as_a_page(
     small_queue: bw.TabularModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     candidates = {"<b>mine</b>": bw.Fixed(), "other": bw.FromPolicy()}
-    league = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(candidates))
-    page = bw.report(league, tmp_path / "league.html").read_text(encoding="utf-8")
+    race = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(candidates))
+    page = bw.report(race, tmp_path / "race.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;mine&lt;/b&gt;" in page
     assert "<b>mine</b>" not in page
-    assert "RaceResult of policies" in page
-    league.save(tmp_path / "league.npz")
+    assert "Race of policies" in page
+    race.save(tmp_path / "race.npz")
     out = tmp_path / "again.html"
-    assert run(["report", str(tmp_path / "league.npz"), "--out", str(out)]) == 0
-    assert "RaceResult of policies" in out.read_text(encoding="utf-8")
+    assert run(["report", str(tmp_path / "race.npz"), "--out", str(out)]) == 0
+    assert "Race of policies" in out.read_text(encoding="utf-8")
     with pytest.raises(
         bw.errors.ArgumentError, match="optimum does not go with a report on a RaceResult"
     ):
-        bw.report(league, out, optimum=3.0)
+        bw.report(race, out, optimum=3.0)
 
 
 def test_the_command_line_refuses_a_budget_for_nobody(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,11 +13,12 @@ from bellweight.backends.estimate import Estimate
 from bellweight.backends.event import EventBackend
 from bellweight.backends.linear import LinearBackend
 from bellweight.backends.setup import Iterate, Outside, Point, Setup, Solvable
+from bellweight.backends.step import StepBackend
 from bellweight.backends.tabular import TabularBackend
 from bellweight.basis import Basis
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import EventModel, LinearModel, StepModel, TabularModel
 from bellweight.models.kinds import entry_for
 from bellweight.policies import Policy
 from bellweight.simulation import Occupancy, Simulation
@@ -42,6 +43,7 @@ KINDS: dict[type, Any] = {
     TabularModel: TabularBackend,
     EventModel: EventBackend,
     LinearModel: LinearBackend,
+    StepModel: StepBackend,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel
-from bellweight.models.compile import naming
-from bellweight.policies import Greedy, Policy, Support
+from bellweight.models import EventModel, Model
+from bellweight.models.function_model import FunctionModel
+from bellweight.policies import Greedy, Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import (
@@ -42,12 +42,16 @@ from bellweight.simulation import (
     EventRollout,
     Occupancy,
     Simulation,
+    distinct_states,
     estimated_occupancy,
     mean_and_half_width,
 )
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
+
+USUAL_STATES = 2_000
+"""Sampled states, where the user does not say which."""
 
 _TAIL_SAMPLE = 20_000
 _WHICH_ROWS = (
@@ -72,7 +76,10 @@ class EventSetup(SimulatedSetup):
 
     @property
     def size_text(self) -> str:
-        sampled = f"{self.rows.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
+        rows = self.rows
+        sampled = f"{rows.model.dimension} dimensions, {rows.n_pairs:,} sampled rows"
+        if rows.origin:
+            sampled += f" (by default, at {len(rows.states):,} states {rows.origin})"
         return f"{sampled}, discount {self.rows.model.discount:g}"
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
@@ -80,7 +87,9 @@ class EventSetup(SimulatedSetup):
 
     def initial_point(self) -> Point:
         model = self.rows.model
-        exactly = model.initial_moments(self.basis.words(model.dimension))
+        if model.start is not None:
+            return Point(np.asarray(self.basis(model.start[None, :]))[0])
+        exactly = self._exact_initial_moments()
         if exactly is not None:
             return Point(exactly)
         n = self.simulation.episodes
@@ -89,6 +98,13 @@ class EventSetup(SimulatedSetup):
         return Point(
             features.mean(axis=0), standard_error=features.std(axis=0, ddof=1) / np.sqrt(n)
         )
+
+    def _exact_initial_moments(self) -> FloatArray | None:
+        try:
+            words = self.basis.words(self.rows.model.dimension)
+        except BasisError:
+            return None
+        return self.rows.model.initial_moments(words)
 
 
 class LocalSetup(EventSetup):
@@ -130,11 +146,11 @@ class EventBackend(Backend):
     noun = "an event model"
     usual_basis = "poly:2"
 
-    def __init__(self, model: EventModel) -> None:
+    def __init__(self, model: FunctionModel) -> None:
         self._model = model
 
     @property
-    def model(self) -> EventModel:
+    def model(self) -> Model:
         return self._model
 
     @property
@@ -155,33 +171,43 @@ class EventBackend(Backend):
         regularisation: float,
     ) -> EventSetup:
         if rows is None:
-            rows = self._usual_rows(basis)
+            rows = self._usual_rows(basis, seed)
         if isinstance(rows, LocalRows):
             if regularisation > 0.0:
                 raise ArgumentError(
                     f"regularisation is {regularisation:g}, expected 0 with LocalRows(): it needs "
                     "all rows, and elimination finds them one by one; use SampledRows(states)"
                 )
-            return LocalSetup(rows.on(self._model, basis), simulation, seed, jobs)
+            local = cast("EventModel", self._model)
+            return LocalSetup(rows.on(local, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
             raise ArgumentError(_WHICH_ROWS)
-        bound = rows.on(self._model, basis)
-        return EventSetup(bound, simulation, seed, jobs, regularisation)
+        return self._sampled_setup(
+            rows.on(self._model, basis), simulation, seed, jobs, regularisation
+        )
 
-    def _usual_rows(self, basis: Basis) -> LocalRows | None:
-        """Return the rows of all states where elimination finds them, None where it cannot."""
+    def _sampled_setup(self, *settings: Any) -> EventSetup:
+        """Return the setup of rows at sampled states."""
+        """Return the setup of rows at sampled states."""
+        return EventSetup(*settings)
+
+    def _usual_states(self, seed: int) -> SampledRows:
+        """Return rows at states that acting at random leads to."""
+        states = distinct_states(self._model, USUAL_STATES, Uniform(), seed=seed)[0]
+        return SampledRows(states, "where acting at random leads")
+
+    def _usual_rows(self, basis: Basis, seed: int) -> LocalRows | SampledRows:
+        """Return the rows of all states where elimination finds them, otherwise sampled ones."""
         if self._model.structure is None:
-            return None
+            return self._usual_states(seed)
         try:
-            LocalRows().on(self._model, basis)
-        except (BasisError, ModelError) as problem:
-            raise ArgumentError(
-                f"{_WHICH_ROWS}; LocalRows() does not fit here: {problem}"
-            ) from None
+            LocalRows().on(cast("EventModel", self._model), basis)
+        except (BasisError, ModelError):
+            return self._usual_states(seed)
         return LocalRows()
 
     def some_rows(self, basis: Basis, states: FloatArray) -> EventRows:
-        return EventRows(self._model, basis, states.astype(np.int64))
+        return EventRows(self._model, basis, self._model.check_states(states))
 
     def episodes(self, policy: Policy) -> EventRollout:
         return EventRollout.of(self._model, policy.compiled(self._model))
@@ -239,39 +265,36 @@ class EventBackend(Backend):
         )
 
     def actions_at(self, policy: Policy, states: Any) -> Any:
-        return policy.actions(states.astype(np.int64), np.random.default_rng(0))
+        return policy.actions(states, np.random.default_rng(0))
 
     def action_text(self, action: Any) -> str:
         return self._model.label(int(action))
 
     def limit(self, axis: int) -> float:
-        upper = self._model.upper[axis]
-        return float(upper) if upper >= 0 else np.inf
+        return self._model.limit(axis)
 
 
-@acts_on(EventModel)
+@acts_on(FunctionModel)
 class EventActor(Actor):
     """Acts by the compiled loops."""
 
-    def __init__(self, policy: Policy, model: EventModel) -> None:
+    def __init__(self, policy: Policy, model: FunctionModel) -> None:
         self.policy = policy
         self.model = model
         self.compiled = policy.compiled(model)
 
     def one(self, state: Any, rng: np.random.Generator | None) -> int:
-        model, policy = self.model, self.compiled
-        vector = model.check_states(one_state(state, model.dimension), "state")[0]
-        loops = policy.source.load()
-        random = policy.draws_in(vector) or (policy.kind == loops.UNIFORM and model.n_actions > 1)
-        if random and rng is None:
-            raise needs_generator(self.policy, f" in state {vector.tolist()}")
-        u = rng.random() if rng is not None else 0.0
-        with naming(vector):
-            code, action = loops.act(vector, u, model.discount, policy.arguments())
-        if code:
-            raise model.fault(code, vector, action)
-        return int(action)
+        given = one_state(state, self.model.dimension)
+        return int(self._chosen(given, rng)[0])
 
     def several(self, states: Any, rng: np.random.Generator | None) -> IntArray:
-        given = several_states(states, self.model.dimension)
-        return np.array([self.one(state, rng) for state in given], dtype=np.int64)
+        return self._chosen(several_states(states, self.model.dimension), rng)
+
+    def _chosen(self, states: Any, rng: np.random.Generator | None) -> IntArray:
+        vectors = self.model.check_states(states, "state")
+        if rng is None:
+            drawn = next((x for x in vectors if self.compiled.draws_in(x)), None)
+            if drawn is not None:
+                raise needs_generator(self.policy, f" in state {drawn.tolist()}")
+        u = np.zeros(len(vectors)) if rng is None else rng.random(len(vectors))
+        return self.compiled.loops.act(vectors, u, self.compiled.acting)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.basis.atoms import Term, clip
 from bellweight.basis.core import Basis, variable_names
 from bellweight.basis.parts import Part
 from bellweight.common import files
@@ -63,6 +64,14 @@ class ClippedProducts(Basis):
             for group in self.groups
             for levels in product(self.levels, repeat=len(group))
         )
+
+    def terms(self, dimension: int) -> list[Term]:
+        self._check(dimension)
+        return [
+            tuple(clip(i, k) for i, k in zip(group, levels, strict=True))
+            for group in self.groups
+            for levels in product(self.levels, repeat=len(group))
+        ]
 
     def parts(self, dimension: int) -> list[Part]:
         self._check(dimension)

@@ -15,7 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight.basis.core import Basis, dense, variable_names
+from bellweight.basis.atoms import Term
+from bellweight.basis.core import Basis, Indicator, dense, variable_names
 from bellweight.basis.parts import Part, constant_part, moved
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
@@ -56,6 +57,13 @@ class _PerCoordinate(Basis):
         points = np.asarray(states, dtype=np.float64)
         return [dense(b(points[:, [i]])) for i, b in enumerate(self._each(points.shape[1]))]
 
+    def _terms(self, dimension: int) -> list[list[Term]]:
+        """Return the functions of each coordinate."""
+        return [
+            [tuple(atom.at(i) for atom in term) for term in _line_terms(basis)]
+            for i, basis in enumerate(self._each(dimension))
+        ]
+
     def _names(self, dimension: int) -> list[tuple[str, ...]]:
         variables = variable_names(dimension)
         each = zip(variables, self._each(dimension), strict=True)
@@ -76,6 +84,10 @@ class Separable(_PerCoordinate):
         parts = zip(self._features(states), names, strict=True)
         rest = [features[:, _not_constant(own)] for features, own in parts]
         return np.hstack([np.ones((len(states), 1)), *rest])
+
+    def terms(self, dimension: int) -> list[Term]:
+        parts = zip(self._terms(dimension), self._names(dimension), strict=True)
+        return [(), *(own[k] for own, names in parts for k in _not_constant(names))]
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         return ("1", *(name for own in self._names(dimension) for name in own if name != "1"))
@@ -106,6 +118,14 @@ class Product(_PerCoordinate):
         for part in parts:
             features = (features[:, :, None] * part[:, None, :]).reshape(len(part), -1)
         return features
+
+    def terms(self, dimension: int) -> list[Term]:
+        parts = self._terms(dimension)
+        _check_size([len(part) for part in parts])
+        terms: list[Term] = [()]
+        for part in parts:
+            terms = [first + second for first in terms for second in part]
+        return terms
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         parts = self._names(dimension)
@@ -152,6 +172,11 @@ class Stacked(Basis):
         points = np.asarray(states, dtype=np.float64)
         wanted = self._wanted(points.shape[1])
         return np.hstack([dense(b(points))[:, w] for b, w in zip(self.bases, wanted, strict=True)])
+
+    def terms(self, dimension: int) -> list[Term]:
+        members = zip(self.bases, self._wanted(dimension), strict=True)
+        listed = [(basis.terms(dimension), columns) for basis, columns in members]
+        return [terms[k] for terms, columns in listed for k in columns]
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         wanted = self._wanted(dimension)
@@ -242,6 +267,11 @@ def _check_size(counts: list[int]) -> None:
             f"a Product of {shown} = {prod(counts)} functions is beyond {_MOST_PRODUCTS}: use "
             "fewer functions per coordinate, or Separable"
         )
+
+
+def _line_terms(basis: Basis) -> list[Term]:
+    """Return the functions of a basis of one coordinate."""
+    return basis.spots() if isinstance(basis, Indicator) else basis.terms(1)
 
 
 def _not_constant(names: Sequence[str]) -> list[int]:

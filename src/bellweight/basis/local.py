@@ -19,6 +19,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from bellweight.basis.atoms import Term, bump, coordinate, hinge, wave
 from bellweight.basis.core import Basis, unfitted, variable_names
 from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
@@ -58,6 +59,11 @@ class PiecewiseLinear(Basis):
             for i, own in enumerate(self._per_coordinate(points.shape[1]))
         ]
         return np.hstack([np.ones((len(points), 1)), points, *hinges])
+
+    def terms(self, dimension: int) -> list[Term]:
+        kinks = enumerate(self._per_coordinate(dimension))
+        hinges = [(hinge((i,), kink),) for i, own in kinks for kink in own]
+        return [(), *((coordinate(i),) for i in range(dimension)), *hinges]
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         variables = variable_names(dimension)
@@ -147,6 +153,11 @@ class Radial(Basis):
         bumps = np.exp(-0.5 * cdist(points / self.width, self.centres / self.width, "sqeuclidean"))
         return np.column_stack([np.ones(len(points)), bumps])
 
+    def terms(self, dimension: int) -> list[Term]:
+        self._check(dimension)
+        assert self.width is not None
+        return [(), *((bump(centre, self.width),) for centre in self.centres)]
+
     def function_names(self, dimension: int) -> tuple[str, ...]:
         self._check(dimension)
         places = (", ".join(f"{number:g}" for number in centre) for centre in self.centres)
@@ -207,6 +218,10 @@ class Fourier(Basis):
         frequencies, phases = self._fitted(points.shape[1])
         waves = np.cos(points @ frequencies.T + phases)
         return np.column_stack([np.ones(len(points)), waves])
+
+    def terms(self, dimension: int) -> list[Term]:
+        frequencies, phases = self._fitted(dimension)
+        return [(), *((wave(f, b),) for f, b in zip(frequencies, phases, strict=True))]
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         frequencies, _ = self._fitted(dimension)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.basis.atoms import Atom, Term, hinge, spot
 from bellweight.basis.composed import stacked_on
 from bellweight.basis.core import Basis, variable_names
 from bellweight.basis.parts import Part
@@ -42,6 +43,10 @@ class Hinge:
         """Map states (n, d) to values (n,)."""
         total = states[:, list(self.coordinates)].sum(axis=1)
         return np.asarray(np.maximum(total - self.kink, 0.0))
+
+    def atom(self) -> Atom:
+        """Return the function as compiled loops take it."""
+        return hinge(self.coordinates, self.kink)
 
     def name(self, dimension: int) -> str:
         """Return the function as people write it."""
@@ -90,6 +95,10 @@ class StateIndicator:
     def __call__(self, states: FloatArray) -> FloatArray:
         """Map states (n, d) to values (n,)."""
         return np.asarray((states == np.array(self.state)).all(axis=1), dtype=np.float64)
+
+    def atom(self) -> Atom:
+        """Return the function as compiled loops take it."""
+        return spot(tuple(range(len(self.state))), self.state)
 
     def name(self, dimension: int) -> str:
         """Return the function as people write it."""
@@ -146,6 +155,9 @@ class Located(Basis):
         for k, function in enumerate(self.functions):
             features[:, k] = function(points)
         return features
+
+    def terms(self, dimension: int) -> list[Term]:
+        return [(function.atom(),) for function in self.functions]
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
         return tuple(function.name(dimension) for function in self.functions)

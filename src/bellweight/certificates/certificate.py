@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import policy_value, residuals
 from bellweight.models import EventModel, LinearModel, Model, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies import Policy, by_state, checked_probabilities
 from bellweight.program import (
     EliminatedRows,
@@ -90,7 +91,6 @@ _ROWS_PROVEN = {
 }
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
-_RAY_LENGTHS = (10, 100, 1_000)
 _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
 _SHRUNK = (0.0, 1e-12, 1e-10, 1e-8)  # of the coefficients: see `_priced`
 _CLOSE = 1e-9  # of the largest coefficient: what multipliers may add to a violation
@@ -447,17 +447,17 @@ class _Estimate:
             record={**record, "solved": result.coef.tolist(), "multipliers": priced.multipliers},
         )  # fmt: skip
 
-    def events(self, model: EventModel, result: Result) -> Certificate:
+    def events(self, model: FunctionModel, result: Result) -> Certificate:
         """Search the rows of all states where parts are local; elsewhere say what is missing."""
         if model.structure is not None:
             try:
-                rows = LocalRows().on(model, result.basis)
+                rows = LocalRows().on(cast("EventModel", model), result.basis)
             except (BasisError, ModelError):
                 return self._sampled(model, result)
             return self._local(model, result, rows)
         return self._sampled(model, result)
 
-    def _local(self, model: EventModel, result: Result, rows: EliminatedRows) -> Certificate:
+    def _local(self, model: FunctionModel, result: Result, rows: EliminatedRows) -> Certificate:
         """Prove the rows of all states, and simulate the cost."""
         found = repaired_locally(rows, result.coef)
         if found is None:
@@ -476,24 +476,20 @@ class _Estimate:
             record={**record, "tables": describe_local_values(rows, found.coef)},
         )  # fmt: skip
 
-    def _sampled(self, model: EventModel, result: Result) -> Certificate:
+    def _sampled(self, model: FunctionModel, result: Result) -> Certificate:
         """Say what is missing, and what violation was found on fresh states and along rays."""
         found = self._unproven(model, result, SAMPLED, _NOT_RECORDED)
         # A small model has fewer states than this: then all that turn up are looked at.
         drawn = model.sample_initial(0, _FRESH, stream_keys(self.seed, _FRESH_STREAM)[0])
         fresh = np.unique(drawn, axis=0)
-        directions = np.eye(model.dimension, dtype=np.int64)
-        rays = np.vstack([length * directions for length in _RAY_LENGTHS])
-        if model.upper is not None:
-            limit = np.where(model.upper < 0, np.iinfo(np.int64).max, model.upper)
-            rays = np.unique(np.minimum(rays, limit), axis=0)
+        place, far = model.far_states()
         evidence = {
             "on fresh states": _violation(model, result, fresh),
-            "along rays": _violation(model, result, rays),
+            place: _violation(model, result, far),
         }
         return replace(found, evidence=evidence)
 
-    def _upper_cost(self, model: EventModel | LinearModel) -> tuple[float, int | None, str]:
+    def _upper_cost(self, model: FunctionModel | LinearModel) -> tuple[float, int | None, str]:
         """Return an upper confidence limit of the cost over all time, the horizon, or why not."""
         first = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         if first.tail_bound is None:
@@ -511,7 +507,7 @@ class _Estimate:
         return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
 
     def _unproven(
-        self, model: EventModel | LinearModel, result: Result, reason: str, told: dict[str, Any]
+        self, model: FunctionModel | LinearModel, result: Result, reason: str, told: dict[str, Any]
     ) -> Certificate:
         cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         return Certificate(
@@ -569,6 +565,6 @@ def _priced(rows: LinearRows, coef: FloatArray) -> _Priced:
     return _Priced(coef, violation if np.isfinite(proven) else np.inf, None)
 
 
-def _violation(model: EventModel, result: Result, states: Any) -> float:
+def _violation(model: FunctionModel, result: Result, states: Any) -> float:
     rows = EventRows(model, result.basis, model.check_states(states))
     return rows.separate(result.coef, 0.0).violation

@@ -25,7 +25,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[st
         return _tabular(certificate, model)
     if not isinstance(model, LinearModel):
         if certificate.kind != "unproven" and model.structure is not None:
-            return _local(certificate, model)
+            return _local(certificate, cast("EventModel", model))
         told = certificate.reason
         known = told in (SAMPLED, GROWING, SIMULATED_INITIAL) or told.startswith(f"{HORIZON}: ")
         return _unproven(certificate, known=known)

@@ -33,17 +33,23 @@ def derived_seed(seed: int, *path: int) -> int:
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
-    return _jitted(function)
+    return _jitted(function, _nrt=True)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile into the caller: for inner functions of many arguments, whose calls would cost."""
-    return _jitted(function, inline="always")
+    return _jitted(function, inline="always", _nrt=False)
+
+
+def unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile code that makes no arrays: without counting references, tuples of arrays are free."""
+    return _jitted(function, _nrt=False)
 
 
 def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a user's function: an index outside an array is an error, not a crash."""
-    return _jitted(function, boundscheck=True)
+    # Said here, or it would be taken over from a caller that counts no references.
+    return _jitted(function, boundscheck=True, _nrt=True)
 
 
 def _jitted(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -6,19 +6,26 @@ compilation of event models is here too.
 
 from bellweight.models.builder import LinearBuilder
 from bellweight.models.events import EventModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import Geometric, PointMass
 from bellweight.models.laws import Independent, Law, Sampled
 from bellweight.models.linear import Kernels, LinearModel
 from bellweight.models.local import LocalCoordinate, LocalCoordinates, LocalStructure
+from bellweight.models.noise import Exponential, Gamma, Interval, Normal
 from bellweight.models.scopes import Scopes
+from bellweight.models.step import StepModel
 from bellweight.models.tabular import TabularModel
 
-Model = TabularModel | EventModel | LinearModel
+Model = TabularModel | FunctionModel | LinearModel
 
 __all__ = [
     "EventModel",
+    "Exponential",
+    "FunctionModel",
+    "Gamma",
     "Geometric",
     "Independent",
+    "Interval",
     "Kernels",
     "Law",
     "LinearBuilder",
@@ -27,8 +34,10 @@ __all__ = [
     "LocalCoordinates",
     "LocalStructure",
     "Model",
+    "Normal",
     "PointMass",
     "Sampled",
     "Scopes",
+    "StepModel",
     "TabularModel",
 ]

@@ -1,8 +1,10 @@
 """Turn a user's plain functions into a compiled module that starts warm the next time.
 
 Numba keeps compiled code on disk only for functions in files. So the user's functions, with the
-constants they refer to, and the loops of `event_kernels` are written to one file in a cache
-folder, named by the hash of its text; the next process finds file and compiled code there.
+constants they refer to, and the loops of `kernels` are written to one file in a cache
+folder, named by the hash of its text; the next process finds file and compiled code there. The
+numbers of a model (`parameters`, tables, bounds) are no part of the text: other numbers compile
+nothing.
 
 A function may leave out the arguments it does not depend on: `cost(state)`, `probability(action,
 event)`, `move(state, event)`.
@@ -29,22 +31,21 @@ import numba
 import numpy as np
 from numba.core import event
 
-from bellweight.common import streams
 from bellweight.common.code_cache import cache_folder, keep
 from bellweight.common.status import BellweightError, ModelError
-from bellweight.models import event_kernels
+from bellweight.models import kernels
+from bellweight.models.parameters import Layout, Named
 
 _MODULES = {"numpy": np, "math": math}
-_WITHOUT_ANSWER = ("move", "initial")
+_WITHOUT_ANSWER = ("move", "initial", "functions")
 _STREAMS = (
-    "from bellweight.common.streams import absorb, bounded, compiled, draw, episode_key, inlined, "
-    "mix"
+    "from bellweight.common.streams import bounded, compiled, draw, episode_key, inlined, unmanaged"
 )
 # Called from plain Python, compiled functions return 64 bits as an int: turned back at once.
 _SLOW_STREAMS = """from bellweight.common import streams
-def absorb(h, number): return np.uint64(streams.absorb(h, number))
+def plain(function): return function
+bounded = compiled = inlined = unmanaged = plain
 def episode_key(base, episode): return np.uint64(streams.episode_key(base, episode))
-def mix(z): return np.uint64(streams.mix(z))
 draw = streams.draw"""
 
 
@@ -84,35 +85,48 @@ _loaded: dict[Source, ModuleType] = {}
 
 
 @dataclass(frozen=True)
+class Called:
+    """A user's function, the arguments the loops call it with, and the text of the call.
+
+    `otherwise` is the body that stands for a function not given.
+    """
+
+    function: Callable[..., Any] | None
+    arguments: tuple[str, ...]
+    otherwise: str = "pass"
+    body: str = "return {call}"
+
+
+@dataclass(frozen=True)
 class Written:
     """The text of functions: as the user wrote them, and as the loops call them."""
 
     parts: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
 
-    def adding(
-        self, functions: Mapping[str, tuple[Callable[..., Any] | None, tuple[str, ...], str]]
-    ) -> Written:
-        """Return this text with that of more functions, read here and now.
+    def adding(self, functions: Mapping[str, Called], layout: Layout | None = None) -> Written:
+        """Return this text with that of more functions, one for each role, read here and now.
 
-        `functions` maps each role (`cost`) to the user's function, the arguments the loops call it
-        with, and the body that stands for a function not given.
+        `layout` says where named parameters stand.
         """
-        writer = _Writer(self.parts)
+        writer = _Writer(self.parts, layout or {})
         calls = list(self.calls)
-        for role, (function, arguments, otherwise) in functions.items():
-            if function is None:
-                body = otherwise
-            else:
-                called = arguments_of(function, role, arguments)
-                name = writer.function(function, role)
-                body = f"return {name}({', '.join(called)})"
-            calls.append(f"@compiled\ndef user_{role}({', '.join(arguments)}):\n    {body}\n")
+        for role, called in functions.items():
+            body = called.otherwise
+            if called.function is not None:
+                named = arguments_of(called.function, role, called.arguments)
+                name = writer.function(called.function, role)
+                body = called.body.format(call=f"{name}({', '.join(named)})")
+            calls.append(
+                f"@compiled\ndef user_{role}({', '.join(called.arguments)}):\n    {body}\n"
+            )
         return Written(tuple(writer.parts), tuple(calls))
 
 
-def model_source(written: Written, constants: Mapping[str, Any], *, compiled: bool) -> Source:
-    """Return the source of a model; `constants` are names that the loops use."""
+def model_source(
+    kind: str, written: Written, constants: Mapping[str, Any], *, compiled: bool
+) -> Source:
+    """Return the source of a model of a kind; `constants` are names that the loops use."""
     header = [
         "import math",
         "import numpy as np",
@@ -120,13 +134,20 @@ def model_source(written: Written, constants: Mapping[str, Any], *, compiled: bo
         _STREAMS if compiled else _SLOW_STREAMS,
         *(f"{name} = {_literal(value, name)}" for name, value in constants.items()),
     ]
-    known = hashlib.sha256(Path(streams.__file__).read_bytes()).hexdigest()
-    header.append(f"# numba {numba.__version__}, streams {known[:12]}")
-    text = "\n".join([*header, "", *written.parts, *written.calls, "", event_kernels.joined()])
-    if not compiled:
-        for decorator in ("@bounded\n", "@compiled\n", "@inlined\n"):
-            text = text.replace(decorator, "")
-    return Source(text, compiled)
+    header.append(f"# numba {numba.__version__}, library {kernels.library_digest()}")
+    text = "\n".join([*header, "", *written.parts, *written.calls, "", kernels.joined(kind)])
+    return Source(f"{text}\n", compiled)
+
+
+_OPTIONAL = {
+    "rule": Called(None, ("state", "parameters"), "return -1"),
+    "functions": Called(None, ("state", "features")),
+}
+
+
+def with_optional(written: Written, given: Mapping[str, Called]) -> Written:
+    """Return the text of a model with a policy's rule and a basis's own functions, if any."""
+    return written.adding({**_OPTIONAL, **given})
 
 
 def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ...]) -> list[str]:
@@ -143,12 +164,20 @@ def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ..
     return names
 
 
-def check_compiles(function: Callable[..., Any], role: str, example: tuple[Any, ...]) -> None:
-    """Compile one user function alone, so that an error names the user's own file and line."""
+def check_compiles(
+    function: Callable[..., Any],
+    role: str,
+    example: tuple[Any, ...],
+    layout: Layout | None = None,
+) -> Any:
+    """Compile one user function alone, so that an error names the user's own file and line.
+
+    Returns the Numba type of its answer.
+    """
     code = function.__code__
     place = f"{Path(code.co_filename).name}, line"
     try:
-        alone = _jitted(function)
+        alone = _jitted(function, layout or {})
         alone.compile(tuple(map(numba.typeof, example)))
     except numba.core.errors.NumbaError as problem:
         line = _line(problem, code.co_firstlineno)
@@ -163,11 +192,12 @@ def check_compiles(function: Callable[..., Any], role: str, example: tuple[Any, 
     if role in _WITHOUT_ANSWER:
         if not isinstance(returned, numba.types.NoneType):
             raise _answering(function, role, str(returned))
-    elif not is_number:
+    elif not is_number and role != "step":
         raise ModelError(
             f"{role} function {function.__name__!r} ({place} {code.co_firstlineno}) returns "
             f"{returned}, expected a number in every case"
         )
+    return returned
 
 
 def check_in_place(function: Callable[..., Any], role: str, given: Mapping[str, Any]) -> None:
@@ -229,21 +259,28 @@ class _Announcer(event.Listener):
         """Say nothing: what follows speaks for itself."""
 
 
-def _jitted(function: Any) -> Any:
+def _jitted(function: Any, layout: Layout) -> Any:
     """Compile a function together with the plain functions that it calls."""
 
     def ready(value: Any) -> Any:
         if isinstance(value, tuple | list):
             return tuple(map(ready, value))
-        return _jitted(value) if isinstance(value, FunctionType) else value
+        return _jitted(value, layout) if isinstance(value, FunctionType) else value
 
+    definition = _definition(function, "model")
     known = dict(function.__globals__)
-    for name in set(_outer_names(_definition(function, "model"))) & known.keys():
+    for name in set(_outer_names(definition)) & known.keys():
         known[name] = ready(known[name])
+    code = function.__code__
+    if layout and "parameters" in code.co_varnames:
+        inner = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        known.update({name: ready(cell.cell_contents) for name, cell in inner.items()})
+        tree = ast.Module([Named(layout).visit(definition)], [])
+        ast.increment_lineno(ast.fix_missing_locations(tree), code.co_firstlineno - 1)
+        exec(compile(tree, code.co_filename, "exec"), known)
+        return numba.njit(known[definition.name])
     cells = tuple(CellType(ready(cell.cell_contents)) for cell in function.__closure__ or ())
-    copy = FunctionType(
-        function.__code__, known, function.__name__, function.__defaults__, cells or None
-    )
+    copy = FunctionType(code, known, function.__name__, function.__defaults__, cells or None)
     copy.__kwdefaults__ = function.__kwdefaults__
     return numba.njit(copy)
 
@@ -256,8 +293,9 @@ def _line(problem: Exception, otherwise: int) -> int:
 class _Writer:
     """Collects the text of functions and of the constants they refer to, each once."""
 
-    def __init__(self, parts: Iterable[str] = ()) -> None:
+    def __init__(self, parts: Iterable[str], layout: Layout) -> None:
         self.parts = list(parts)
+        self._layout = layout
         self._open: list[FunctionType] = []
 
     def function(self, function: Any, role: str) -> str:
@@ -266,6 +304,7 @@ class _Writer:
             raise ModelError(f"{role} function {function.__name__!r} calls itself: use a loop")
         self._open.append(function)
         tree = _definition(function, role)
+        tree = Named(self._layout).visit(tree)
         tree = _Rename(self._references(function, tree, role)).visit(tree)
         tree.name = f"{role}_{function.__name__}"
         tree.name += f"_{_digest(ast.unparse(ast.fix_missing_locations(tree)))}"

@@ -19,9 +19,8 @@ upper bound happens.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,40 +31,47 @@ from bellweight.common import checks, identity
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
-from bellweight.models.compile import Source, Written
+from bellweight.models.compile import Called, Source, Written
+from bellweight.models.function_model import FunctionModel, action_labels
 from bellweight.models.initial import Geometric, PointMass, product_moments
+from bellweight.models.kernels.layouts import EventData, uniform
 from bellweight.models.local import LocalStructure
+from bellweight.models.loops import Loops
+from bellweight.models.parameters import Parameters
 from bellweight.models.scopes import Scopes
 from bellweight.models.tabular import TabularModel
 
 _MAX_ENUMERATED = 5_000_000
 _CHECKED_STATES = 256
+_RAY_LENGTHS = (10, 100, 1_000)
 
 _ARGUMENTS = {
-    "cost": ("state", "action"),
-    "probability": ("state", "action", "event"),
-    "move": ("state", "action", "event"),
-    "admissible": ("state", "action"),
-    "initial": ("state", "u"),
-    "rule": ("state", "parameters"),
+    "cost": ("state", "action", "parameters"),
+    "probability": ("state", "action", "event", "parameters"),
+    "move": ("state", "action", "event", "parameters"),
+    "admissible": ("state", "action", "parameters"),
+    "initial": ("state", "u", "parameters"),
 }
-_OTHERWISE = {"admissible": "return True", "rule": "return -1"}
+_OTHERWISE = {"admissible": "return True", "probability": "return 0.0"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EventModel:
+class EventModel(FunctionModel):
     """A Markov decision process given by functions.
 
     A function takes any of these arguments, by name and in any order, and no others:
 
-        cost, admissible     state, action
-        probability, move    state, action, event
-        initial              state, u
+        cost, admissible     state, action, parameters
+        probability, move    state, action, event, parameters
+        initial              state, u, parameters
 
     `state` is an array (d,) of integers, `action` and `event` are indices, `u` an array of uniform
     numbers. `move` and `initial` write into `state` and return nothing. Other numbers and arrays
     that a function needs are taken from its module or enclosing function, as they are when the
-    model is built; a `Rule` takes `state` and its own `parameters`.
+    model is built. Numbers that will change are better given as `parameters`, by name or as an
+    array: in a function `parameters["rate"]` is what was given for it, and
+    `model.with_parameters(rate=0.3)` compiles nothing. A `Rule` takes `state` and its own
+    `parameters`.
 
     `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
     number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`,
@@ -87,16 +93,21 @@ class EventModel:
     admissible: Callable[..., bool] | None = None
     upper: Any = None
     initial_draws: int | None = None
+    parameters: Any = None
     cost_growth: float | None = None
     compiled: bool = True
     name: str = "event model"
     scopes: Scopes | None = None
+    numbers: Parameters = field(init=False, repr=False)
+    _given: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
+        put(self, "numbers", Parameters.of(self.parameters))
         put(self, "dimension", checks.count(self.dimension, "dimension"))
-        put(self, "actions", _labels(self.actions, "actions"))
-        put(self, "events", _labels(self.events, "events"))
+        put(self, "actions", action_labels(self.actions, "actions"))
+        put(self, "events", action_labels(self.events, "events"))
         put(self, "discount", checks.discount_factor(self.discount))
         put(self, "upper", self._checked_upper())
         if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
@@ -106,9 +117,6 @@ class EventModel:
         if not callable(self.move):
             put(self, "move", self._checked_jumps())
         put(self, "initial", self._checked_initial())
-        for role, function in self._functions().items():
-            if function is not None:
-                compile.arguments_of(function, role, _ARGUMENTS[role])
         _ = self.source
         self._check_compiles(self.source, self._functions())
         self._check_start()
@@ -121,11 +129,6 @@ class EventModel:
         return getattr(self, "_structure", None)
 
     @property
-    def n_actions(self) -> int:
-        """Number of actions."""
-        return len(self.actions)
-
-    @property
     def n_events(self) -> int:
         """Number of events."""
         return len(self.events)
@@ -135,114 +138,114 @@ class EventModel:
         """The jumps (E, d), when moves are given as data."""
         return None if callable(self.move) else self.move
 
-    def label(self, action: int) -> str:
-        """Return the name of an action."""
-        return str(self.actions[action])
+    def far_states(self) -> tuple[str, IntArray]:
+        rays = np.vstack([n * np.eye(self.dimension, dtype=np.int64) for n in _RAY_LENGTHS])
+        limit = np.where(self.upper < 0, np.iinfo(np.int64).max, self.upper)
+        return "along rays", np.unique(np.minimum(rays, limit), axis=0)
+
+    def limit(self, axis: int) -> float:
+        return float(self.upper[axis]) if self.upper[axis] >= 0 else np.inf
+
+    @property
+    def start(self) -> FloatArray | None:
+        fixed = isinstance(self.initial, PointMass)
+        return np.array(self.initial.state, dtype=np.float64) if fixed else None
 
     @cached_property
     def source(self) -> Source:
         """The text of the compiled model."""
-        return self.source_with(None)
+        return self.source_with({})
+
+    @cached_property
+    def loops(self) -> Loops:
+        """The compiled loops."""
+        return Loops(
+            self.source, self._data, self.discount, tuple(self.actions), self.dimension,
+            self.n_events, self.initial_draws or self.dimension,
+        )  # fmt: skip
 
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything that decides an answer: the user's functions and data."""
         sizes = (self.dimension, self.n_actions, self.n_events, self.initial_draws)
-        numbers = (sizes, self.upper, self.discount)
-        data = {role: given for role, given in self._given().items() if not callable(given)}
-        return identity.digest((self._own.parts, data, numbers))
-
-    @cached_property
-    def _own(self) -> Written:
-        """The text of the user's own functions, read once."""
-        own = {role: given for role, given in self._given().items() if callable(given)}
-        return Written().adding(_called(own))
+        numbers = (sizes, self.upper, self.discount, self.numbers.numbers)
+        given = {role: getattr(self, role) for role in _ARGUMENTS}
+        data = {role: value for role, value in given.items() if not callable(value)}
+        return identity.digest((self._written.parts, data, numbers))
 
     @cached_property
     def _written(self) -> Written:
-        """The text of all functions: also those that stand for data."""
-        given = self._given()
-        others = {r: f for r, f in self._functions().items() if not callable(given[r])}
-        return self._own.adding(_called(others))
+        """The text of the user's functions, read once."""
+        called = {
+            role: Called(function, _ARGUMENTS[role], _OTHERWISE.get(role, "pass"))
+            for role, function in self._functions().items()
+        }
+        return Written().adding(called, self.numbers.layout)
 
-    def _given(self) -> dict[str, Any]:
-        """Return what the user gave for each role: a function or data."""
-        return {role: getattr(self, role) for role in _ARGUMENTS if role != "rule"}
+    def _functions(self) -> dict[str, Any]:
+        """Return the function of each role, None where the user gave data."""
+        given = {role: getattr(self, role) for role in _ARGUMENTS}
+        return {role: value if callable(value) else None for role, value in given.items()}
 
-    def source_with(self, rule: Callable[..., int] | None) -> Source:
-        """Return the text of the model together with a decision rule of the user's."""
-        move = self._functions()["move"]
-        shared = "action" not in compile.arguments_of(move, "move", _ARGUMENTS["move"])
-        by_action = "action" in compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+    def source_with(self, functions: Mapping[str, Called]) -> Source:
+        """Return the text of the model with more functions: a policy's rule, a basis's own."""
+        takes = {
+            role: () if f is None else compile.arguments_of(f, role, _ARGUMENTS[role])
+            for role, f in self._functions().items()
+        }
         return compile.model_source(
-            self._written.adding(_called({"rule": rule})),
+            "events",
+            compile.with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
                 "N_EVENTS": self.n_events,
                 "N_DRAWS": self.initial_draws or self.dimension,
-                "SHARED_MOVES": shared,
-                "COST_BY_ACTION": by_action,
-                "UPPER": self.upper,
-                **self._plain_data(),
+                "SHARED_MOVES": "action" not in takes["move"],
+                "COST_BY_ACTION": "action" in takes["cost"],
+                "IS_TABLE": not callable(self.probability),
+                "HAS_JUMPS": self.jumps is not None,
+                "COMBINES": len(self._data.option_start) > 1,
+                "HAS_INITIAL": callable(self.initial),
+                "HAS_WRITTEN": "functions" in functions,
             },
             compiled=self.compiled,
         )
 
-    def rule_source(self, rule: Callable[..., int]) -> Source:
-        """Return the text of the model with a decision rule, or say why it does not compile."""
-        source = self.source_with(rule)
-        self._check_compiles(source, {"rule": rule})
-        return source
-
-    def _functions(self) -> dict[str, Any]:
-        """Return the function of each role; data take the form of functions too."""
-        table, jumps = self.probability, self.move
-
-        def probability(action: int, event: int) -> float:
-            return float(table[action, event])
-
-        def move(state: Any, event: int) -> None:
-            for i in range(jumps.shape[1]):
-                if state[i] + jumps[event, i] < 0:
-                    return
-            for i in range(jumps.shape[1]):
-                state[i] += jumps[event, i]
-
-        return {
-            "cost": self.cost,
-            "probability": table if callable(table) else probability,
-            "move": jumps if callable(jumps) else move,
-            "admissible": self.admissible,
-            "initial": self._sampler,
-        }
-
-    def _plain_data(self) -> dict[str, Any]:
-        """Return jumps and chances in the sparse layout of the loops, where they are data."""
+    @cached_property
+    def _data(self) -> EventData:
+        """The numbers that the loops work on; jumps and chances in a sparse layout."""
         is_table = not callable(self.probability)
         jumps = np.zeros((1, 1), dtype=np.int64) if self.jumps is None else self.jumps
         table = self.probability if is_table else np.zeros((1, 1))
         jump_count, jump_at, jump_by = _sparse_lists(jumps)
         event_count, event, chance = _sparse_lists(table)
         varying = np.flatnonzero(np.ptp(table, axis=0) > 0.0)
-        return {
-            "IS_TABLE": is_table,
-            "HAS_JUMPS": self.jumps is not None,
-            "JUMP_COUNT": jump_count,
-            "JUMP_AT": jump_at,
-            "JUMP_BY": jump_by,
-            "EVENT_COUNT": event_count,
-            "EVENT": event,
-            "CHANCE": chance,
-            "VARYING": varying,
-            "VARYING_CHANCE": np.ascontiguousarray(table.T[varying]),
+        start, decay = np.zeros(self.dimension), 1.0
+        if isinstance(self.initial, PointMass):
+            start = np.array(self.initial.state, dtype=np.float64)
+        elif isinstance(self.initial, Geometric):
+            decay = self.initial.decay
+        data = EventData(
+            parameters=self.numbers.numbers,
+            start=start,
+            # With a bound b, u is mapped to the share 1 - decay^(b + 1) that lies below it.
+            share=np.where(self.upper < 0, 1.0, 1.0 - decay ** (self.upper + 1.0)),
+            log_decay=float(np.log(decay)),
+            table=table,
+            upper=self.upper,
+            jump_count=jump_count,
+            jump_at=jump_at,
+            jump_by=jump_by,
+            event_count=event_count,
+            event=event,
+            chance=chance,
+            varying=varying,
+            varying_chance=np.ascontiguousarray(table.T[varying]),
             **_independent_choices(table, varying, usable=is_table and self._choices_are_free()),
-        }
-
-    @property
-    def kernels(self) -> ModuleType:
-        """The compiled loops."""
-        return self.source.load()
+        )
+        checked: EventData = uniform(data)
+        return checked
 
     def check_states(self, states: Any, name: str = "states") -> IntArray:
         """Return states as an integer array (n, d), or say why they are not states."""
@@ -264,47 +267,6 @@ class EventModel:
                 "least 0 and within the bounds"
             )
         return whole
-
-    def fault(self, code: int, state: Any, action: int) -> ModelError:
-        """Return the error for a fault that a compiled loop met."""
-        return fault_error(self.kernels, self.actions, code, state, action)
-
-    def admissible_mask(self, states: IntArray) -> checks.BoolArray:
-        """Return which actions are admissible in which states, (n, A)."""
-        mask = np.zeros((len(states), self.n_actions), dtype=np.bool_)
-        where = np.zeros(self.dimension, dtype=np.int64)
-        with compile.naming(where):
-            self.kernels.allowed(states, mask, where)
-        empty = checks.first_index(np.asarray(~mask.any(axis=1)))
-        if empty is not None:
-            raise self.fault(self.kernels.NO_ACTION, states[empty[0]], -1)
-        return mask
-
-    def expand(
-        self, states: IntArray, actions: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return cost (n,), event probabilities (n, E), successors (n, E, d) of some pairs."""
-        n = len(states)
-        cost, probability = np.zeros(n), np.zeros((n, self.n_events))
-        successors = np.zeros((n, self.n_events, self.dimension), dtype=np.int64)
-        where = np.zeros(self.dimension, dtype=np.int64)
-        with compile.naming(where):
-            code, action = self.kernels.expand(
-                states, actions, cost, probability, successors, where
-            )
-        if code:
-            raise self.fault(code, where, action)
-        return cost, probability, successors
-
-    def sample_initial(self, first: int, last: int, key: np.uint64) -> IntArray:
-        """Return the first states of episodes first, ..., last - 1."""
-        states = np.zeros((last - first, self.dimension), dtype=np.int64)
-        where = np.zeros(self.dimension, dtype=np.int64)
-        with compile.naming(where):
-            outside = self.kernels.initial_states(first, last, key, states, where)
-        if outside:
-            raise ModelError(f"initial gives the state {where.tolist()}, outside the state space")
-        return states
 
     def initial_moments(self, words: list[tuple[int, ...]]) -> FloatArray | None:
         """Return the exact expected monomials of the first state, or None if they are not known."""
@@ -353,10 +315,6 @@ class EventModel:
             f"{self.n_events} events, discount {self.discount:g})"
         )
 
-    @cached_property
-    def _sampler(self) -> Any:
-        return self.initial if callable(self.initial) else self.initial.sampler(self.upper)
-
     def _enumerated_initial(self, shape: tuple[int, ...]) -> FloatArray:
         if callable(self.initial):
             raise ModelError(
@@ -391,7 +349,7 @@ class EventModel:
         state = self.check_states(start, "initial")[0]
         return PointMass(tuple(int(x) for x in state))
 
-    def _check_compiles(self, source: Source, functions: dict[str, Any]) -> None:
+    def _check_compiles(self, source: Source, functions: Mapping[str, Any]) -> None:
         """Compile the user's functions one by one, unless that was done before."""
         if not self.compiled or source.is_cached:
             return
@@ -400,7 +358,8 @@ class EventModel:
         for role, function in functions.items():
             if function is not None:
                 names = compile.arguments_of(function, role, _ARGUMENTS[role])
-                compile.check_compiles(function, role, tuple(examples[name] for name in names))
+                given = tuple(examples[name] for name in names)
+                compile.check_compiles(function, role, given, self.numbers.layout)
 
     def _choices_are_free(self) -> bool:
         """Return whether actions differ only in the chances of events."""
@@ -420,8 +379,10 @@ class EventModel:
         given = self.probability
         if callable(given):
             named = compile.arguments_of(given, "probability", _ARGUMENTS["probability"])
+            numbers = {"parameters": self.numbers.given}
             cells = [
-                dict(zip(("action", "event"), cell, strict=True)) for cell in np.ndindex(shape)
+                dict(zip(("action", "event"), cell, strict=True)) | numbers
+                for cell in np.ndindex(shape)
             ]
             chances = [given(**{name: cell[name] for name in named}) for cell in cells]
             given = np.array(chances, dtype=object).reshape(shape)
@@ -449,50 +410,17 @@ class EventModel:
         _, chance, _ = self.expand(states[n], action)
         if callable(self.initial):
             draws = np.full(self.initial_draws or self.dimension, 0.5)
-            compile.check_in_place(self.initial, "initial", {"state": states[0], "u": draws})
+            given = {"state": states[0], "u": draws, "parameters": self.numbers.given}
+            compile.check_in_place(self.initial, "initial", given)
         if not callable(self.move):
             return
         _, first = np.unique(action, return_index=True)
         for pair, event in zip(*np.nonzero(chance[first] > 0.0), strict=True):
             state = states[n[first[pair]]].copy()
             given = {"state": state, "action": int(action[first[pair]]), "event": int(event)}
+            given["parameters"] = self.numbers.given
             with compile.naming(state.copy()):
                 compile.check_in_place(self.move, "move", given)
-
-
-def _called(functions: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...], str]]:
-    """Return functions with their arguments, and the default bodies of those that are None."""
-    return {r: (f, _ARGUMENTS[r], _OTHERWISE.get(r, "pass")) for r, f in functions.items()}
-
-
-def fault_error(
-    kernels: ModuleType, labels: Sequence[str], code: int, state: Any, action: int
-) -> ModelError:
-    """Return the error for a fault that a compiled loop met, in its state and with its action."""
-    text = {
-        kernels.BAD_PROBABILITY: "the event probabilities are negative, NaN or sum to more than 1",
-        kernels.NEGATIVE_STATE: "an event leads to a negative state",
-        kernels.BAD_COST: "the cost is not finite",
-        kernels.BAD_ACTION: "the policy's action is not admissible",
-        kernels.NO_ACTION: "no action is admissible",
-    }[code]
-    named = ""
-    if 0 <= action < len(labels):
-        named = f", action {action} ({labels[action]})"
-    elif code == kernels.BAD_ACTION:
-        named = f", action {action} (there are {len(labels)}, counted from 0)"
-    if code == kernels.BAD_PROBABILITY and named:
-        text += f", found {_wrong_chance(kernels, state, action)}"
-    remedy = "change the policy" if code == kernels.BAD_ACTION else "correct the model there"
-    return ModelError(f"in state {np.asarray(state).tolist()}{named}: {text}: {remedy}")
-
-
-def _wrong_chance(kernels: ModuleType, state: Any, action: int) -> str:
-    """Return which number is wrong with the event probabilities: one of them, or their sum."""
-    where = np.array(state, dtype=np.int64)
-    chances = [float(kernels.user_probability(where, action, e)) for e in range(kernels.N_EVENTS)]
-    wrong = [f"{chance:.12g} for event {e}" for e, chance in enumerate(chances) if not chance >= 0]
-    return wrong[0] if wrong else f"the sum {sum(chances):.12g}"
 
 
 def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:
@@ -518,13 +446,12 @@ def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) 
         row += len(rows)
     count, event, chance = _sparse_lists(full)
     return {
-        "N_GROUPS": len(groups),
-        "OPTION_START": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        "OPTION_COUNT": count,
-        "OPTION_EVENT": event,
-        "OPTION_CHANCE": chance,
-        "STRIDE": strides,
-        "COMBINED": np.argsort(places).astype(np.int64),
+        "option_start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        "option_count": count,
+        "option_event": event,
+        "option_chance": chance,
+        "stride": strides,
+        "combined": np.argsort(places).astype(np.int64),
     }
 
 
@@ -552,11 +479,3 @@ def _sparse_lists(matrix: Any) -> tuple[IntArray, IntArray, Any]:
         places[row, : len(used)] = used
         values[row, : len(used)] = entries[used]
     return count, places, values
-
-
-def _labels(labels: Any, name: str) -> tuple[str, ...]:
-    if isinstance(labels, int):
-        labels = [f"{name.rstrip('s')} {k}" for k in range(labels)]
-    if isinstance(labels, str) or len(labels) == 0:
-        raise ModelError(f"{name} is {labels!r}, expected a list of at least one label")
-    return tuple(str(label) for label in labels)

@@ -7,7 +7,6 @@ numbers `u`, or one of the two here, which also know their probabilities and the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,16 +23,6 @@ class PointMass:
 
     state: tuple[int, ...]
 
-    def sampler(self, upper: IntArray) -> Any:
-        """Return the function that fills in the state."""
-        start = np.array(self.state, dtype=np.int64)
-
-        def initial(state: Any, u: Any) -> None:
-            for i in range(len(start)):
-                state[i] = start[i]
-
-        return initial
-
     def marginals(self, upper: IntArray) -> list[FloatArray]:
         """Return the probabilities of 0, 1, 2, ... for each coordinate."""
         return [np.eye(1, value + 1, value)[0] for value in self.state]
@@ -47,21 +36,6 @@ class Geometric:
 
     def __post_init__(self) -> None:
         checks.positive(self.decay, "decay", below=1.0)
-
-    def sampler(self, upper: IntArray) -> Any:
-        """Return the function that inverts the distribution function."""
-        log_decay = float(np.log(self.decay))
-        # With a bound b, u is mapped to the share 1 - decay^(b + 1) that lies below it.
-        share = np.where(upper < 0, 1.0, 1.0 - self.decay ** (upper + 1.0))
-        bounds = np.array(upper)
-
-        def initial(state: Any, u: Any) -> None:
-            for i in range(len(share)):
-                drawn = int(np.log(1.0 - u[i] * share[i]) / log_decay)
-                # Where u is nearly one, rounding may lead one beyond the bound.
-                state[i] = drawn if bounds[i] < 0 else min(drawn, bounds[i])
-
-        return initial
 
     def marginals(self, upper: IntArray) -> list[FloatArray]:
         """Return the probabilities of 0, 1, 2, ... for each coordinate, to full precision."""

@@ -215,8 +215,7 @@ class _Declared:
     def _rule(self, scope: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[..., FloatArray]]:
         def rule(points: IntArray) -> FloatArray:
             states, actions = self._placed(scope, points)
-            mask = np.zeros((len(states), self.model.n_actions), dtype=np.bool_)
-            self.model.kernels.allowed(states, mask, np.zeros(self.dimension, dtype=np.int64))
+            mask = self.model.loops.allowed(states, some=False)
             return mask[np.arange(len(states)), actions].astype(np.float64)
 
         return (*scope, *self.choice_variables), rule

@@ -74,7 +74,8 @@ class RaisedBound(Plan[RaisedBoundResult]):
 
     At most `functions` are added, `per_round` at a time: hinges with kinks up to `last_kink`, and
     products of pairs clipped at `levels`. It stops when `patience` rounds have raised the bound by
-    less than `tol` of it.
+    less than `tol` of it. Functions for which a table of the search would have more than
+    `most_entries` are passed over.
     """
 
     functions: int = 20
@@ -83,6 +84,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
     levels: tuple[int, ...] = (1, 3)
     tol: float = 1e-5
     patience: int = 2
+    most_entries: int = 1 << 17
 
     def __post_init__(self) -> None:
         checks.count(self.functions, "functions")
@@ -90,6 +92,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
         checks.count(self.last_kink, "last_kink")
         checks.positive(self.tol, "tol")
         checks.count(self.patience, "patience")
+        checks.count(self.most_entries, "most_entries")
 
     def run(self, settings: SolveSettings) -> RaisedBoundResult:
         """Solve, add the functions of the highest price, and solve again until it helps not."""
@@ -172,10 +175,11 @@ class _Run:
                 break
             wider = Stacked(self.basis, *chosen, candidate)
             try:
-                LocalRows().on(self.model, wider)
-            except BellweightError:  # the tables of this one would be too large
+                rows = LocalRows().on(self.model, wider)
+            except BellweightError:  # the tables of this one would not fit into memory
                 continue
-            chosen.append(candidate)
+            if max(order.entries for order in rows.orders) <= self.plan.most_entries:
+                chosen.append(candidate)
         return chosen
 
     def _candidates(self) -> Iterator[tuple[Basis, float]]:

@@ -10,7 +10,8 @@ from scipy.spatial.distance import cdist
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import LinearModel, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import CompiledPolicy, compiled_softmax
 from bellweight.policies.dual_rows import DualRows
 from bellweight.policies.linear_actions import Chooser, SoftmaxChooser
@@ -85,7 +86,7 @@ class DualSoftmax(Policy):
         mixed[touched] = rows.mixed_with(target[touched])
         return mixed
 
-    def compiled(self, model: EventModel) -> CompiledPolicy:
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
         states, duals = self.dual.over_vectors(model.n_actions)
         target = self.target.compiled(model)
         settings = self.temperature, self.smoothing_mass, self.extend

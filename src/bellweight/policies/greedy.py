@@ -15,7 +15,8 @@ from bellweight.basis import Basis
 from bellweight.common import files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import LinearModel, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import SAME_MASS, CompiledPolicy, compiled_greedy, state_table
 from bellweight.policies.linear_actions import Chooser, GreedyChooser, action_price
 from bellweight.policies.policy import Policy
@@ -69,11 +70,11 @@ class Greedy(Policy):
         rows = TabularRows(model, self.basis)
         return Greedy.from_values(rows, self.coef, self.dual)
 
-    def compiled(self, model: EventModel) -> CompiledPolicy:
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
         if self.dual is None:
             return compiled_greedy(model, self.basis, self.coef)
         states, duals = self.dual.over_vectors(model.n_actions)
-        return compiled_greedy(model, self.basis, self.coef, state_table(model, states, duals))
+        return compiled_greedy(model, self.basis, self.coef, state_table(states, duals))
 
     def chooser(self, model: LinearModel) -> Chooser:
         if self.coef.shape != (model.dimension + 1,):

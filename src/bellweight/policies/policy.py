@@ -18,7 +18,8 @@ import numpy as np
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
-from bellweight.models import EventModel, LinearModel, Model, TabularModel
+from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies.actor import Actor, actor_for
 from bellweight.policies.compiled import CompiledPolicy
 from bellweight.policies.linear_actions import Chooser
@@ -35,7 +36,7 @@ class Policy(ABC):
     def probabilities(self, model: TabularModel) -> FloatArray:
         """Return the probability (N,) of each pair's action in its state."""
 
-    def compiled(self, model: EventModel) -> CompiledPolicy:
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
         """Return this policy in the form that the loops of an event model take."""
         raise PolicyError(
             f"{type(self).__name__} is a policy for tabular models: give an event model a Rule, or "

@@ -11,7 +11,8 @@ import numpy as np
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
-from bellweight.models import EventModel, LinearModel, TabularModel
+from bellweight.models import LinearModel, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import CompiledPolicy, compiled_rule, compiled_uniform
 from bellweight.policies.linear_actions import Chooser, RandomChooser, RuleChooser
 from bellweight.policies.policy import Policy
@@ -28,7 +29,7 @@ class Uniform(Policy):
         counts = np.diff(model.pair_start)
         return np.repeat(1.0 / counts, counts)
 
-    def compiled(self, model: EventModel) -> CompiledPolicy:
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
         return compiled_uniform(model)
 
     def chooser(self, model: LinearModel) -> Chooser:
@@ -55,7 +56,7 @@ class Rule(Policy):
         chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
         return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
 
-    def compiled(self, model: EventModel) -> CompiledPolicy:
+    def compiled(self, model: FunctionModel) -> CompiledPolicy:
         return compiled_rule(model, self._function(), self._numbers())
 
     def chooser(self, model: LinearModel) -> Chooser:

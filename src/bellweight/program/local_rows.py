@@ -144,7 +144,7 @@ class EliminatedRows(RowSource):
         self.slopes = np.zeros(0, dtype=np.int64)
         self._matrix, self._cost = np.zeros((0, self.n_basis)), np.zeros(0)
         self._features = np.zeros((0, self.n_basis))
-        self._known: dict[bytes, int] = {}
+        self._known: set[bytes] = set()
         self._turn = 0
 
     @property
@@ -389,16 +389,7 @@ class EliminatedRows(RowSource):
         return found.points(cells, len(self.sizes))
 
     def _add(self, points: IntArray, slope: int) -> None:
-        """Take rows into the pool."""
-        fresh: list[int] = []
-        for k, point in enumerate(points):
-            label = point.tobytes() + bytes([slope + 1])
-            if label not in self._known:
-                self._known[label] = self.n_pairs + len(fresh)
-                fresh.append(k)
-        if not fresh:
-            return
-        points = points[fresh]
+        """Take rows into the pool; slopes look at few coordinates, and the same one counts once."""
         rows, cost, features = self._computed(points)
         if slope >= 0:
             beyond = points.copy()
@@ -406,11 +397,17 @@ class EliminatedRows(RowSource):
             further = self._computed(beyond)
             rows, cost = further[0] - rows, further[1] - cost
             features = further[2] - features
-        self.pool = np.vstack([self.pool, points])
-        self.slopes = np.append(self.slopes, np.full(len(points), slope))
-        self._matrix = np.vstack([self._matrix, rows])
-        self._cost = np.append(self._cost, cost)
-        self._features = np.vstack([self._features, features])
+        fresh: list[int] = []
+        for k, point in enumerate(points):
+            label = point.tobytes() if slope < 0 else rows[k].tobytes() + cost[k].tobytes()
+            if label not in self._known:
+                self._known.add(label)
+                fresh.append(k)
+        self.pool = np.vstack([self.pool, points[fresh]])
+        self.slopes = np.append(self.slopes, np.full(len(fresh), slope))
+        self._matrix = np.vstack([self._matrix, rows[fresh]])
+        self._cost = np.append(self._cost, cost[fresh])
+        self._features = np.vstack([self._features, features[fresh]])
 
     def _computed(self, points: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rows (n, K), costs (n,) and features (n, K) at points (n, v)."""

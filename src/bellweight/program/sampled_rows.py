@@ -1,4 +1,4 @@
-"""The rows of chosen states of an event model."""
+"""The rows of chosen states of a model that is given by functions."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Basis
-from bellweight.basis.compiled import monomials, value_function
+from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.status import ModelError, SolverError, Status
-from bellweight.models import EventModel
-from bellweight.models.compile import naming
+from bellweight.models.function_model import FunctionModel
 from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
 
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """The rows of chosen states of an event model, wherever the states come from.
+    """The rows of chosen states of an event or step model, wherever the states come from.
 
-    `states` (n, d) are distinct whole-number vectors; `sample_states` draws them.
+    `states` (n, d) are distinct vectors; `sample_states` draws them. `origin` says where
+    they come from, for people.
     """
 
     states: Any
+    origin: str = ""
 
-    def on(self, model: EventModel, basis: Basis) -> EventRows:
+    def on(self, model: FunctionModel, basis: Basis) -> EventRows:
         """Bind to a model and a basis."""
-        return EventRows(model, basis, model.check_states(self.states))
+        return EventRows(model, basis, model.check_states(self.states), self.origin)
 
 
 class EventRows(ListedRows):
-    """Rows of sampled states of an event model.
+    """Rows of sampled states of an event or step model.
 
     The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed
     from the model in every pass and need memory only for the states, the costs and one block.
     """
 
-    def __init__(self, model: EventModel, basis: Basis, states: IntArray) -> None:
+    def __init__(self, model: FunctionModel, basis: Basis, states: Any, origin: str = "") -> None:
         distinct = np.unique(states, axis=0)
         if len(distinct) < len(states):
             raise ModelError(
@@ -50,12 +51,13 @@ class EventRows(ListedRows):
         super().__init__(basis, states.astype(np.float64), model.discount)
         self.model = model
         self.states = states
+        self.origin = origin
         mask = model.admissible_mask(states)
         self._mask = mask
         self._pair_state, self._pair_action = np.nonzero(mask)
         self.pair_start = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-        self._words = self.basis.words(model.dimension)
-        self._monomials = monomials(self._words)
+        self._compiled = CompiledBasis.of(self.basis, model.dimension)
+        self._loops = model.loops_with(written=self._compiled.written)
         self.pair_cost = np.zeros(len(self._pair_state))
         self._matrix: FloatArray | None = None
         if is_kept(len(self._pair_state) * self._n_basis):
@@ -80,13 +82,7 @@ class EventRows(ListedRows):
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
             return self.pair_cost[pairs] - self._matrix[pairs] @ coef, values
         block = self.states[states]
-        slack = np.zeros((len(block), self.model.n_actions))
-        where = np.zeros(self.model.dimension, dtype=np.int64)
-        function = value_function(self._words, coef, self.model)
-        with naming(where):
-            code, action = self.model.kernels.slacks(block, self.discount, function, slack, where)
-        if code:
-            raise self.model.fault(code, where, action)
+        slack = self._loops.slacks(block, self._compiled.value(coef, self.model.jumps))
         return slack[self._mask[states]], values
 
     def terms(self, coef: FloatArray, states: slice) -> FloatArray:
@@ -128,14 +124,6 @@ class EventRows(ListedRows):
             yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
-        rows = np.zeros((len(keys), self._n_basis if want_rows else 0))
-        cost = np.zeros(len(keys))
-        where = np.zeros(self.model.dimension, dtype=np.int64)
-        states, actions = self.support_of(keys)
-        with naming(where):
-            code, action = self.model.kernels.bellman_rows(
-                states, actions, self.discount, *self._monomials, rows, cost, where
-            )
-        if code:
-            raise self.model.fault(code, where, action)
-        return rows, cost
+        functions = self._compiled.functions if want_rows else None
+        rows, cost = self._loops.bellman_rows(*self.support_of(keys), functions)
+        return self._compiled.of_basis(rows) if want_rows else rows, cost

@@ -1,0 +1,158 @@
+"""What models given by functions share: actions with labels, parameters, compiled loops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.status import BasisError, ModelError
+from bellweight.models import compile
+from bellweight.models.compile import Called, Source
+from bellweight.models.local import LocalStructure
+from bellweight.models.loops import Loops
+from bellweight.models.parameters import Parameters
+
+Written = tuple[tuple[Callable[..., Any], int], ...]
+"""Functions `fn(state, features)` of a basis, with the number of their outputs."""
+
+
+class FunctionModel(ABC):
+    """A Markov decision process given by functions of state vectors."""
+
+    dimension: int
+    actions: Sequence[str]
+    discount: float
+    compiled: bool
+    name: str
+    cost_growth: float | None
+    numbers: Parameters
+    _given: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def loops(self) -> Loops:
+        """The loops of simulation and row generation."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """A fingerprint of everything that decides an answer: the user's functions and data."""
+
+    @abstractmethod
+    def check_states(self, states: Any, name: str = "states") -> Any:
+        """Return states (n, d) as the loops take them, or say what is wrong with them."""
+
+    @abstractmethod
+    def source_with(self, functions: Mapping[str, Called]) -> Source:
+        """Return the text of the model with more functions: a policy's rule, a basis's own."""
+
+    @abstractmethod
+    def far_states(self) -> tuple[str, Any]:
+        """Return states (n, d) far from where episodes run, and what they are called."""
+
+    def limit(self, axis: int) -> float:
+        """Return the largest value of a state variable."""
+        return np.inf
+
+    @property
+    def jumps(self) -> IntArray | None:
+        """The jumps (E, d), when events are given as such."""
+        return None
+
+    @property
+    def structure(self) -> LocalStructure | None:
+        """The local parts that the model is made of, where they are declared."""
+        return None
+
+    @property
+    def start(self) -> FloatArray | None:
+        """The state (d,) in which every episode begins, or None where it is random."""
+        return None
+
+    def initial_moments(self, words: list[tuple[int, ...]]) -> FloatArray | None:
+        """Return the exact expected monomials of the first state, or None if they are not known."""
+        return None
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return len(self.actions)
+
+    def label(self, action: int) -> str:
+        """Return the name of an action."""
+        return str(self.actions[action])
+
+    def with_parameters(self, **changes: Any) -> Self:
+        """Return this model with some of its named parameters changed; nothing is compiled."""
+        given = {**self._given, "parameters": self.numbers.changed(changes)}
+        return type(self)(**given)
+
+    def loops_with(self, *, rule: Callable[..., int] | None = None, written: Written = ()) -> Loops:
+        """Return the loops together with a policy's rule and the functions of a basis."""
+        functions: dict[str, Called] = {}
+        if rule is not None:
+            functions["rule"] = Called(rule, ("state", "parameters"))
+        if written:
+            functions |= _written_calls(written)
+        if not functions:
+            return self.loops
+        source = self.source_with(functions)
+        if self.compiled and not source.is_cached:
+            self._check_added(rule, written)
+        return self.loops.of(source)
+
+    def admissible_mask(self, states: Any) -> BoolArray:
+        """Return which actions are admissible in which states, (n, A)."""
+        return self.loops.allowed(states)
+
+    def expand(self, states: Any, actions: IntArray) -> tuple[Any, Any, Any]:
+        """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs."""
+        return self.loops.expand(states, actions)
+
+    def sample_initial(self, first: int, last: int, key: np.uint64) -> Any:
+        """Return the first states of episodes first, ..., last - 1."""
+        return self.loops.initial_states(first, last, key)
+
+    def _check_added(self, rule: Callable[..., int] | None, written: Written) -> None:
+        state = np.zeros(self.dimension, dtype=self.loops.state_type)
+        if rule is not None:
+            named = compile.arguments_of(rule, "rule", ("state", "parameters"))
+            given = {"state": state, "parameters": np.zeros(1)}
+            compile.check_compiles(rule, "rule", tuple(given[name] for name in named))
+        for function, outputs in written:
+            compile.check_compiles(function, "functions", (state, np.zeros(outputs)))
+
+
+def action_labels(labels: Any, name: str) -> tuple[str, ...]:
+    """Return labels as the user gives them: a list, or how many."""
+    if isinstance(labels, int):
+        labels = [f"{name.rstrip('s')} {k}" for k in range(labels)]
+    if isinstance(labels, str) or len(labels) == 0:
+        raise ModelError(f"{name} is {labels!r}, expected a list of at least one label")
+    return tuple(str(label) for label in labels)
+
+
+def joined_written(first: Written, second: Written) -> Written:
+    """Return the functions that two bases bring along, which must be the same ones."""
+    if first and second and first != second:
+        raise BasisError(
+            "two Custom bases with functions of their own cannot be simulated together: put their "
+            "functions into one"
+        )
+    return first or second
+
+
+def _written_calls(written: Written) -> dict[str, Called]:
+    """Return the functions of a basis, which write their outputs one after another."""
+    calls, first = {}, 0
+    lines = []
+    for k, (function, outputs) in enumerate(written):
+        calls[f"functions_{k}"] = Called(function, ("state", "features"), body="{call}")
+        lines.append(f"user_functions_{k}(state, features[{first}:{first + outputs}])")
+        first += outputs
+    whole = Called(None, ("state", "features"), otherwise="\n    ".join(lines))
+    return {**calls, "functions": whole}

@@ -1,0 +1,314 @@
+"""What happens in a step of an event model.
+
+When the chances of events do not depend on the state (`IS_TABLE`) and moves not on the action,
+greedy actions of a quadratic value function look only at the events whose chance depends on the
+action. When, besides, the actions are all combinations of independent choices, such as one for each
+server (`COMBINES`), every choice is made by itself. Moves that are jumps (`HAS_JUMPS`) are
+cheapest.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: PLR0912, SIM110
+
+import numpy as np
+
+from bellweight.common.streams import draw, inlined, unmanaged
+from bellweight.models.kernels.layouts import BAD_COST, BAD_PROBABILITY, FAULTS, FINE, OUTSIDE
+from bellweight.models.kernels.user_functions import (
+    COMBINES,
+    COST_BY_ACTION,
+    DIMENSION,
+    HAS_JUMPS,
+    IS_TABLE,
+    N_ACTIONS,
+    N_EVENTS,
+    SHARED_MOVES,
+    user_admissible,
+    user_cost,
+    user_move,
+    user_probability,
+)
+from bellweight.models.kernels.values import (
+    SLACK,
+    fill_features,
+    is_clear,
+    quadratic_change,
+    quadratic_value_at,
+    value_change,
+)
+
+
+@inlined
+def inside(state, data):
+    """Return whether a state is in the state space."""
+    for i in range(DIMENSION):
+        if state[i] < 0 or 0 <= data.upper[i] < state[i]:
+            return False
+    return True
+
+
+@inlined
+def first_state(state, stream, u, data, work):
+    """Write the start, or a geometric state."""
+    for i in range(DIMENSION):
+        state[i] = data.start[i]
+        if data.log_decay < 0.0:
+            drawn = int(np.log(1.0 - u[i] * data.share[i]) / data.log_decay)
+            # Where u is nearly one, rounding may lead one beyond the bound.
+            state[i] = drawn if data.upper[i] < 0 else min(drawn, data.upper[i])
+
+
+@inlined
+def jump(state, event, data):
+    """Change a state by an event that is a jump, unless that would leave the bounds."""
+    for k in range(data.jump_count[event]):
+        i = data.jump_at[event, k]
+        after = state[i] + data.jump_by[event, k]
+        if after < 0 or 0 <= data.upper[i] < after:
+            return
+    for k in range(data.jump_count[event]):
+        state[data.jump_at[event, k]] += data.jump_by[event, k]
+
+
+@inlined
+def move_to(state, action, event, data, successor):
+    """Write the state after an event; an event that would leave the bounds does not happen."""
+    for i in range(DIMENSION):
+        successor[i] = state[i]
+    if HAS_JUMPS:
+        jump(successor, event, data)
+        return FINE
+    user_move(successor, action, event, data.parameters)
+    lowest, beyond = np.int64(0), False
+    for i in range(DIMENSION):
+        lowest = min(lowest, successor[i])
+        beyond |= 0 <= data.upper[i] < successor[i]
+    if beyond:
+        for i in range(DIMENSION):
+            successor[i] = state[i]
+    return OUTSIDE if lowest < 0 else FINE
+
+
+@inlined
+def chance_of(state, action, event, data):
+    if IS_TABLE:
+        return data.table[action, event]
+    return user_probability(state, action, event, data.parameters)
+
+
+@unmanaged
+def advance(state, action, key, step, given, data, work):
+    """Move to the next state; return a fault and the cost of the step."""
+    cost = user_cost(state, action, data.parameters)
+    if not abs(cost) < np.inf:
+        return BAD_COST, cost
+    u, total, happened = draw(key, step), 0.0, -1
+    if IS_TABLE:
+        # The table was checked when the model was made.
+        for k in range(data.event_count[action]):
+            total += data.chance[action, k]
+            if u < total:
+                happened = data.event[action, k]
+                break
+    else:
+        for event in range(N_EVENTS):
+            p = user_probability(state, action, event, data.parameters)
+            if not p >= 0.0:
+                return BAD_PROBABILITY, cost
+            total += p
+            if happened < 0 and u < total:
+                happened = event
+        if total > 1.0 + SLACK:
+            return BAD_PROBABILITY, cost
+    if happened < 0:
+        return FINE, cost
+    if HAS_JUMPS:
+        jump(state, happened, data)
+        return FINE, cost
+    fault = move_to(state, action, happened, data, work.successor)
+    if fault == FINE:
+        for i in range(DIMENSION):
+            state[i] = work.successor[i]
+    return fault, cost
+
+
+@unmanaged
+def fill_changes(state, action, data, functions, coef, quadratic, here, work):
+    """Write the change of value by each event; NaN for one that leads nowhere."""
+    for event in range(N_EVENTS):
+        work.change[event] = np.nan
+        if move_to(state, action, event, data, work.successor) == FINE:
+            work.change[event] = value_change(
+                state, work.successor, functions, coef, quadratic, here, work
+            )
+
+
+@inlined
+def prepare(state, data, functions, coef, quadratic, here, work):
+    """Compute what all actions of a state share."""
+    if SHARED_MOVES:
+        fill_changes(state, 0, data, functions, coef, quadratic, here, work)
+
+
+@inlined
+def ahead(state, action, data, functions, coef, quadratic, here, work):
+    """Return a fault, the expected change of value and the cost of an action."""
+    cost = user_cost(state, action, data.parameters)
+    if not SHARED_MOVES:
+        fill_changes(state, action, data, functions, coef, quadratic, here, work)
+    fault, total = FINE, 0.0
+    for event in range(N_EVENTS):
+        p = chance_of(state, action, event, data)
+        if not p >= 0.0:
+            fault = BAD_PROBABILITY
+        if p > 0.0:
+            total += p * work.change[event]
+    if fault == FINE and np.isnan(total):
+        fault = OUTSIDE
+    if fault == FINE and not abs(cost) < np.inf:
+        fault = BAD_COST
+    return fault, total, cost
+
+
+@unmanaged
+def fill_after(state, action, data, functions, after, work):
+    """Write the features (E, W) after each event, and whether it leads anywhere (E,)."""
+    for event in range(N_EVENTS):
+        after.reached[event] = move_to(state, action, event, data, work.successor) == FINE
+        fill_features(work.successor, functions, work.atoms, after.phi[event])
+
+
+@unmanaged
+def add_ahead(state, action, fresh, data, functions, after, work):
+    """Write the expected change of features (W,); return a fault and the cost of an action.
+
+    Pairs of one state that follow each other share the features of its successors.
+    """
+    cost = user_cost(state, action, data.parameters)
+    if fresh or not SHARED_MOVES:
+        fill_after(state, action, data, functions, after, work)
+    fault, total = FINE, 0.0
+    gain = after.gain
+    for k in range(len(gain)):
+        gain[k] = 0.0
+    for event in range(N_EVENTS):
+        p = chance_of(state, action, event, data)
+        total += p
+        if not p >= 0.0:
+            fault = BAD_PROBABILITY
+        if p > 0.0:
+            if not after.reached[event]:
+                fault = OUTSIDE
+            for k in range(len(gain)):
+                gain[k] += p * (after.phi[event, k] - after.here[k])
+    if not total <= 1.0 + SLACK:
+        fault = BAD_PROBABILITY
+    if not abs(cost) < np.inf:
+        fault = BAD_COST
+    return fault, cost
+
+
+@unmanaged
+def expand_pair(state, action, data, chances, successors, work):
+    """Write the chances (E,) of events and the states (E, d) after them; return fault and cost."""
+    cost = user_cost(state, action, data.parameters)
+    fault, total = FINE, 0.0
+    for event in range(N_EVENTS):
+        p = chance_of(state, action, event, data)
+        if not p >= 0.0:
+            fault = BAD_PROBABILITY
+        total += p
+        chances[event] = p
+        moved = move_to(state, action, event, data, successors[event])
+        if moved != FINE:
+            if p > 0.0:
+                fault = moved
+            for i in range(DIMENSION):
+                successors[event, i] = state[i]
+    if not total <= 1.0 + SLACK:
+        fault = BAD_PROBABILITY
+    if not abs(cost) < np.inf:
+        fault = BAD_COST
+    return fault, cost
+
+
+@inlined
+def fill_plain_changes(state, data, quadratic, work):
+    """Write the changes of value by the varying events; return the value here.
+
+    NaN when an event leads nowhere, which matters only if an admissible action allows it.
+    """
+    here = quadratic_value_at(state, quadratic, work.slope)
+    for v in range(len(data.varying)):
+        event = data.varying[v]
+        if HAS_JUMPS:
+            gain, happens = quadratic.curve[event], True
+            for k in range(data.jump_count[event]):
+                i, by = data.jump_at[event, k], data.jump_by[event, k]
+                after = state[i] + by
+                if after < 0 or 0 <= data.upper[i] < after:
+                    happens = False
+                gain += work.slope[i] * by
+            work.change[event] = gain if happens else 0.0
+        elif move_to(state, 0, event, data, work.successor) == FINE:
+            work.change[event] = quadratic_change(state, work.successor, quadratic, work)
+        else:
+            return np.nan
+    return here
+
+
+@inlined
+def combined_choice(here, data, change):
+    """Return the greedy action made of independent choices, or -1 when one of them is close."""
+    place = 0
+    for g in range(len(data.option_start) - 1):
+        lowest, second, chosen = np.inf, np.inf, 0
+        for option in range(data.option_start[g], data.option_start[g + 1]):
+            total = 0.0
+            for k in range(data.option_count[option]):
+                total += data.option_chance[option, k] * change[data.option_event[option, k]]
+            if total < lowest:
+                second = lowest
+                lowest = total
+                chosen = option - data.option_start[g]
+            elif total < second:
+                second = total
+        if not is_clear(lowest, second, here):
+            return -1
+        place += chosen * data.stride[g]
+    return data.combined[place]
+
+
+@unmanaged
+def fill_plain_quality(state, discount, data, work):
+    """Write the part of the quality that depends on the action; return a fault."""
+    quality = work.quality
+    for action in range(N_ACTIONS):
+        quality[action] = 0.0
+    for v in range(len(data.varying)):
+        gain = discount * work.change[data.varying[v]]
+        for action in range(N_ACTIONS):
+            quality[action] += data.varying_chance[v, action] * gain
+    for action in range(N_ACTIONS):
+        if not user_admissible(state, action, data.parameters):
+            quality[action] = np.inf
+        elif COST_BY_ACTION:
+            cost = user_cost(state, action, data.parameters)
+            if not abs(cost) < np.inf:
+                return BAD_COST + FAULTS * (action + 1)
+            quality[action] += cost
+    return FINE
+
+
+@inlined
+def quick_quality(state, discount, data, quadratic, work):
+    """Return an action or -1, a fault and the value here, NaN where there is no quick way."""
+    if IS_TABLE and SHARED_MOVES:
+        here = fill_plain_changes(state, data, quadratic, work)
+        if not np.isnan(here):
+            if COMBINES:
+                combined = combined_choice(here, data, work.change)
+                if combined >= 0:
+                    return combined, FINE, here
+            return -1, fill_plain_quality(state, discount, data, work), here
+    return -1, FINE, np.nan

@@ -1,0 +1,232 @@
+"""The data that compiled loops take, as named tuples of arrays.
+
+Numba knows a tuple's fields by their types, so a loop is compiled once for each kind of policy: a
+field that is None takes the code that would use it with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bellweight.common.checks import FloatArray, IntArray
+
+(
+    FINE, BAD_PROBABILITY, OUTSIDE, BAD_COST, BAD_ACTION, NO_ACTION, NOT_A_NUMBER, NOT_WHOLE,
+    WRONG_LENGTH, BAD_LAW,
+) = range(10)  # fmt: skip
+"""Faults that loops meet; FAULTS * (action + 1) is added where the action is known."""
+
+FAULTS = 16
+
+FINITE, NORMAL, GAMMA, EXPONENTIAL, INTERVAL = range(5)
+"""Kinds of random numbers; see `Laws`."""
+
+COORDINATE, HINGE, CLIP, BUMP, WAVE, SPOT, WRITTEN = range(7)
+"""Kinds of atoms; see `Functions`."""
+
+
+class Functions(NamedTuple):
+    """W functions of the state, each the product of an earlier one and an atom.
+
+    Function 0 is the constant 1 and function k is function prefix[k] times atom letter[k]. Atoms 0
+    to d - 1 are the coordinates. Atom d + m looks at the coordinates at[start[m]:start[m + 1]],
+    x, with as many weights w and one `number`; by its kind it is
+
+        HINGE      max(w' x - number, 0)
+        CLIP       min(w' x, number)
+        BUMP       exp(-|x - w|^2 / (2 number^2))
+        WAVE       cos(w' x + number)
+        SPOT       1 where x = w, otherwise 0
+        WRITTEN    output `number` of the user's own function
+    """
+
+    prefix: IntArray
+    letter: IntArray
+    kind: IntArray
+    start: IntArray
+    at: IntArray
+    weight: FloatArray
+    number: FloatArray
+
+
+class Quadratic(NamedTuple):
+    """The function constant + linear' x + x' square x, for which differences are cheap.
+
+    curve[e] is jump' square jump of event e, where events are jumps.
+    """
+
+    constant: float
+    linear: FloatArray
+    square: FloatArray
+    curve: FloatArray
+
+
+class Table(NamedTuple):
+    """An open-addressing hash table from states (m, d) to rows of numbers (m, n)."""
+
+    slots: IntArray
+    states: Any
+    numbers: FloatArray
+
+
+class Dual(NamedTuple):
+    """What a policy does in states with dual mass.
+
+    A table of states and, where nearby states share their dual, `reach` = (radius, temperature,
+    smoothing mass). The numbers are the dual itself then; with radius 0 they are the running sums
+    (A,) of the softmax and, last, its share of the policy.
+    """
+
+    slots: IntArray
+    states: Any
+    numbers: FloatArray
+    reach: FloatArray
+
+
+class Acting(NamedTuple):
+    """A policy: greedy where there are coefficients, a rule where it has numbers, else uniform.
+
+    The value function is the largest of those with the rows of `coef` (J, W) as coefficients of
+    `functions`; where it is a single quadratic one, `quadratic` says so. `ties` decide between
+    actions that are equally good.
+    """
+
+    functions: Functions | None
+    coef: FloatArray | None
+    quadratic: Quadratic | None
+    rule: FloatArray | None
+    ties: Table
+    dual: Dual
+
+
+class Where(NamedTuple):
+    """Where a loop stopped: the state (d,) and the random numbers (m,) of the step."""
+
+    state: Any
+    noise: FloatArray
+
+
+class Given(NamedTuple):
+    """What samplers drew for a block of episodes; empty where compiled code draws.
+
+    The random numbers (n, H, m) of each step, and the first states (n, d).
+    """
+
+    noise: FloatArray
+    states: FloatArray
+
+
+class Laws(NamedTuple):
+    """Independent random numbers, one for each of m components.
+
+    By its kind a component has one of the values values[start[j]:start[j + 1]] with running sums
+    `sums`; or it is normal with mean first[j] and deviation second[j], gamma with this shape and
+    scale, exponential with mean first[j], or uniform between the two. A normal one is cut to
+    [low[j], high[j]], where its distribution function is below[j] and above[j].
+    """
+
+    kind: IntArray
+    first: FloatArray
+    second: FloatArray
+    low: FloatArray
+    high: FloatArray
+    below: FloatArray
+    above: FloatArray
+    start: IntArray
+    values: FloatArray
+    sums: FloatArray
+
+
+class StepData(NamedTuple):
+    """A step model's numbers: its box, the law of its noise, and nodes (N, m) with weights (N,)."""
+
+    parameters: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    integer: Any
+    initial: Laws
+    noise: Laws
+    nodes: FloatArray
+    weights: FloatArray
+
+
+class EventData(NamedTuple):
+    """An event model's numbers, with chances and jumps where they are data.
+
+    Episodes begin in `start`; with a negative `log_decay` in geometric states instead, `share` of
+    whose mass lies within the bounds.
+    Event e changes coordinate jump_at[e, k] by jump_by[e, k], k < jump_count[e]. Under action a,
+    event event[a, k] has chance chance[a, k], k < event_count[a]. `varying` are the events whose
+    chance depends on the action, with their chances (varying events, A). Where actions are all
+    combinations of independent choices, group g has the options option_start[g]:option_start[g +
+    1]; option o gives event option_event[o, k] the chance option_chance[o, k], k < option_count[o];
+    `combined` maps the combinations to actions.
+    """
+
+    parameters: FloatArray
+    start: FloatArray
+    share: FloatArray
+    log_decay: float
+    table: FloatArray
+    upper: IntArray
+    jump_count: IntArray
+    jump_at: IntArray
+    jump_by: IntArray
+    event_count: IntArray
+    event: IntArray
+    chance: FloatArray
+    varying: IntArray
+    varying_chance: FloatArray
+    option_start: IntArray
+    option_count: IntArray
+    option_event: IntArray
+    option_chance: FloatArray
+    stride: IntArray
+    combined: IntArray
+
+
+class Work(NamedTuple):
+    """Arrays that a loop writes to again and again."""
+
+    u: FloatArray
+    successor: Any
+    raw: FloatArray
+    noise: FloatArray
+    slope: FloatArray
+    change: FloatArray
+    quality: FloatArray
+    atoms: FloatArray
+    phi: FloatArray
+
+
+class After(NamedTuple):
+    """Features (W,) of a state and of what follows, with their expected change.
+
+    `phi` (E, W) holds those after each event and `reached` (E,) whether it leads anywhere.
+    """
+
+    here: FloatArray
+    gain: FloatArray
+    phi: FloatArray
+    reached: Any
+
+
+def writable(array: Any) -> Any:
+    """Return an array as loops know it: in C order and writable, whatever it is."""
+    return (
+        array if array.flags.c_contiguous and array.flags.writeable else np.array(array, order="C")
+    )
+
+
+def uniform(data: Any) -> Any:
+    """Return a tuple with all its arrays writable and in C order: of others loops compile anew."""
+    return type(data)(
+        *(
+            writable(part) if isinstance(part, np.ndarray)
+            else uniform(part) if isinstance(part, tuple)
+            else part
+            for part in data
+        )
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""Looking up states, and drawing by the dual of a state."""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+
+import numpy as np
+
+from bellweight.common.streams import absorb, mix, unmanaged
+
+_FRACTIONS = 1048576.0  # states closer together than one over this share a slot, and cost a step
+
+
+@unmanaged
+def hash_of(state):
+    """Return a hash of a state of whole or real numbers."""
+    h = np.uint64(0xCBF29CE484222325)
+    for i in range(len(state)):
+        h = absorb(h, np.int64(np.floor(state[i] * _FRACTIONS)))
+    return mix(h)
+
+
+@unmanaged
+def find(state, slots, states):
+    """Return the row of a state in a table, or -1."""
+    mask = np.uint64(len(slots) - 1)
+    place = np.uint64(hash_of(state)) & mask
+    while True:
+        row = slots[place]
+        if row < 0:
+            return -1
+        same = True
+        for i in range(len(state)):
+            if states[row, i] != state[i]:
+                same = False
+                break
+        if same:
+            return row
+        place = (place + np.uint64(1)) & mask
+
+
+@unmanaged
+def fill_slots(slots, states):
+    """Enter the rows of a table of distinct states into its slots."""
+    mask = np.uint64(len(slots) - 1)
+    for row in range(len(states)):
+        place = np.uint64(hash_of(states[row])) & mask
+        while slots[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        slots[place] = row
+
+
+@unmanaged
+def lent_mass(state, states, duals, radius, mass):
+    """Write the dual (A,) that states within the radius lend to a state; return its total.
+
+    A state lends the share 1 - distance / radius of its dual, distances in the 1-norm.
+    """
+    for action in range(len(mass)):
+        mass[action] = 0.0
+    for row in range(len(states)):
+        distance = 0.0
+        for i in range(len(state)):
+            distance += abs(states[row, i] - state[i])
+            if distance >= radius:
+                break
+        if distance < radius:
+            share = 1.0 - distance / radius
+            for action in range(len(mass)):
+                mass[action] += share * duals[row, action]
+    total = 0.0
+    for action in range(len(mass)):
+        total += mass[action]
+    return total
+
+
+@unmanaged
+def softmax_draw(mass, temperature, u):
+    """Return an action drawn from the softmax of its mass (A,); minus infinity is no action."""
+    highest, total = -np.inf, 0.0
+    for action in range(len(mass)):
+        highest = max(highest, mass[action])
+    for action in range(len(mass)):
+        total += np.exp((mass[action] - highest) / temperature)
+    left, last = u * total, 0
+    for action in range(len(mass)):
+        weight = np.exp((mass[action] - highest) / temperature)
+        if weight > 0.0:
+            last = action
+            left -= weight
+            if left < 0.0:
+                break
+    return last

@@ -1,0 +1,253 @@
+"""The compiled loops of one model, called with arrays and answering with arrays or errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.status import ModelError
+from bellweight.common.streams import Keys
+from bellweight.models.compile import Source, naming
+from bellweight.models.kernels import layouts
+from bellweight.models.kernels.layouts import (
+    Acting,
+    After,
+    Functions,
+    Given,
+    Quadratic,
+    Where,
+    Work,
+    writable,
+)
+
+_SAMPLED_NUMBERS = 1 << 20  # random numbers that a sampler draws at a time
+
+_TEXT = {
+    layouts.BAD_PROBABILITY: "the event probabilities are negative, NaN or sum to more than 1",
+    layouts.BAD_COST: "the cost is not finite",
+    layouts.BAD_ACTION: "the policy's action is not admissible",
+    layouts.NO_ACTION: "no action is admissible",
+    layouts.NOT_A_NUMBER: "the next state is not finite",
+    layouts.NOT_WHOLE: "the next state has a fraction in a coordinate that integer= declares whole",
+    layouts.WRONG_LENGTH: "step returns a state of the wrong length",
+    layouts.BAD_LAW: "the chances of a local law are negative, NaN or do not sum to 1",
+}
+
+
+def nothing(dimension: int) -> Functions:
+    """Return a list of no functions but the constant."""
+    none, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    one = np.zeros(1, dtype=np.int64)
+    return Functions(one, one, none, one, none, numbers, numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A value function: functions with coefficients (J, W), the largest of J; or a quadratic."""
+
+    functions: Functions
+    coef: FloatArray
+    quadratic: Quadratic | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Loops:
+    """The text of a compiled model, the numbers it works on, and how to say what went wrong.
+
+    It holds no function of the user's but samplers: `sample` draws the random numbers (n, H, m) of
+    episodes, `sample_starts` their first states (n, d), where the model has such functions.
+    """
+
+    source: Source
+    data: Any
+    discount: float
+    labels: tuple[str, ...]
+    dimension: int
+    n_events: int
+    n_draws: int
+    n_noise: int = 1
+    state_type: Any = np.int64
+    keeps_events: bool = True
+    leaving: str = "an event leads to a negative state"
+    sample: Callable[[int, int, int, Keys], FloatArray] | None = None
+    sample_starts: Callable[[int, int, np.uint64], FloatArray] | None = None
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return len(self.labels)
+
+    def of(self, source: Source) -> Loops:
+        """Return these loops with another text, such as one with a rule."""
+        return replace(self, source=source)
+
+    def allowed(self, states: Any, *, some: bool = True) -> BoolArray:
+        """Return which actions are admissible in which states, (n, A).
+
+        With `some`, a state without any is an error.
+        """
+        mask = np.zeros((len(states), self.n_actions), dtype=np.bool_)
+        where = self._where()
+        with naming(where.state):
+            self.source.load().allowed(writable(states), self.data, mask, where)
+        empty = np.flatnonzero(~mask.any(axis=1))
+        if some and len(empty):
+            where.state[:] = states[empty[0]]
+            raise self.fault(layouts.NO_ACTION, where, -1)
+        return mask
+
+    def expand(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray, Any]:
+        """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs."""
+        n, states = len(states), writable(states)
+        cost, chances = np.zeros(n), np.zeros((n, self.n_events))
+        successors = np.zeros((n, self.n_events, self.dimension), dtype=self.state_type)
+        work = self._work(None)
+        self._call("expand", states, actions, self.data, cost, chances, successors, work)
+        return cost, chances, successors
+
+    def bellman_rows(
+        self, states: Any, actions: IntArray, functions: Functions | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return phi(x) - discount E[phi(next)] (n, W) and the cost (n,) of some pairs."""
+        functions = functions or nothing(self.dimension)
+        rows, cost = np.zeros((len(states), len(functions.prefix))), np.zeros(len(states))
+        self._call(
+            "bellman_rows", writable(states), writable(actions), self.discount, self.data,
+            functions, rows, cost, self._after(functions), self._work(functions),
+        )  # fmt: skip
+        return rows, cost
+
+    def slacks(self, states: Any, value: Value) -> FloatArray:
+        """Return the Bellman residual (n, A) of all actions, infinite where inadmissible."""
+        slack = np.zeros((len(states), self.n_actions))
+        parts = value.functions, value.coef, value.quadratic
+        work = self._work(value.functions)
+        self._call("slacks", writable(states), self.discount, self.data, *parts, slack, work)
+        return slack
+
+    def initial_states(self, first: int, last: int, key: np.uint64) -> Any:
+        """Return the first states of episodes first, ..., last - 1."""
+        states = np.zeros((last - first, self.dimension), dtype=self.state_type)
+        where, given = self._where(), Given(np.zeros((0, 0, 0)), self._starts(first, last, key))
+        with naming(where.state):
+            outside, _ = self.source.load().initial_states(
+                first, last, key, self.data, given, states, self._work(None), where
+            )
+        if outside:
+            raise ModelError(
+                f"initial gives the state {where.state.tolist()}, outside the state space"
+            )
+        return states
+
+    def rollout(
+        self,
+        first: int,
+        last: int,
+        horizon: int,
+        keys: Keys,
+        policy: Acting,
+        functions: Functions | None = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return discounted costs (n,), features (n, W) and visits with dual mass (n,)."""
+        n = last - first
+        costs, hits = np.zeros(n), np.zeros(n)
+        sums = np.zeros((n, 0 if functions is None else len(functions.prefix)))
+        seen = functions or nothing(self.dimension)
+        for part, given in self._sampled(first, last, horizon, keys):
+            here = slice(part.start - first, part.stop - first)
+            self._call(
+                "rollout", part.start, part.stop, horizon, keys, self.discount, self.data, policy,
+                seen, given, costs[here], sums[here], hits[here], self._work(seen),
+                self._work(policy.functions),
+            )  # fmt: skip
+        return costs, sums, hits
+
+    def occupied_states(self, first: int, last: int, keys: Keys, policy: Acting) -> Any:
+        """Return one state per episode, drawn from the policy's discounted occupancy."""
+        states = np.zeros((last - first, self.dimension), dtype=self.state_type)
+        # An episode is longer than this once in 10^12 times.
+        longest = int(np.ceil(-12.0 * np.log(10.0) / np.log(self.discount)))
+        for part, given in self._sampled(first, last, longest, keys):
+            self._call(
+                "occupied_states", part.start, part.stop, keys, self.discount, self.data, policy,
+                given, states[part.start - first : part.stop - first],
+                self._work(policy.functions),
+            )  # fmt: skip
+        return states
+
+    def act(self, states: Any, u: FloatArray, policy: Acting) -> IntArray:
+        """Return the policy's actions (n,) in states (n, d), drawn with uniform numbers (n,)."""
+        actions = np.zeros(len(states), dtype=np.int64)
+        work = self._work(policy.functions)
+        self._call("act", writable(states), u, self.discount, self.data, policy, actions, work)
+        return actions
+
+    def fault(self, code: int, where: Where, action: int) -> ModelError:
+        """Return the error for a fault that a loop met in a state and with an action."""
+        text = self.leaving if code == layouts.OUTSIDE else _TEXT[code]
+        named = ""
+        if 0 <= action < self.n_actions:
+            named = f", action {action} ({self.labels[action]})"
+        elif code == layouts.BAD_ACTION:
+            named = f", action {action} (there are {self.n_actions}, counted from 0)"
+        if code == layouts.BAD_PROBABILITY and named:
+            text += f", found {self._wrong_chance(where.state, action)}"
+        if self.n_noise and np.any(where.noise):
+            named += f", noise {where.noise.tolist()}"
+        remedy = "change the policy" if code == layouts.BAD_ACTION else "correct the model there"
+        return ModelError(f"in state {where.state.tolist()}{named}: {text}: {remedy}")
+
+    def _wrong_chance(self, state: Any, action: int) -> str:
+        """Return which number is wrong with the event probabilities: one of them, or their sum."""
+        chance_of = self.source.load().chance_of
+        chances = [float(chance_of(state, action, e, self.data)) for e in range(self.n_events)]
+        wrong = [f"{p:.12g} for event {e}" for e, p in enumerate(chances) if not p >= 0]
+        return wrong[0] if wrong else f"the sum {sum(chances):.12g}"
+
+    def _where(self) -> Where:
+        return Where(np.zeros(self.dimension, dtype=self.state_type), np.zeros(self.n_noise))
+
+    def _work(self, functions: Functions | None) -> Work:
+        n_functions = 0 if functions is None else len(functions.prefix)
+        n_atoms = 0 if functions is None else self.dimension + len(functions.kind)
+        return Work(
+            np.zeros(self.n_draws), np.zeros(self.dimension, dtype=self.state_type),
+            np.zeros(self.dimension), np.zeros(self.n_noise), np.zeros(self.dimension),
+            np.zeros(self.n_events), np.zeros(self.n_actions), np.zeros(n_atoms),
+            np.zeros(n_functions),
+        )  # fmt: skip
+
+    def _after(self, functions: Functions) -> After:
+        n, kept = len(functions.prefix), self.n_events if self.keeps_events else 1
+        reached = np.zeros(self.n_events, dtype=np.bool_)
+        return After(np.zeros(n), np.zeros(n), np.zeros((kept, n)), reached)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        where = self._where()
+        with naming(where.state):
+            code, action = getattr(self.source.load(), name)(*arguments, where)
+        if code:
+            raise self.fault(code, where, action)
+
+    def _starts(self, first: int, last: int, key: np.uint64) -> FloatArray:
+        if self.sample_starts is None:
+            return np.zeros((0, self.dimension))
+        return self.sample_starts(first, last, key)
+
+    def _sampled(
+        self, first: int, last: int, horizon: int, keys: Keys
+    ) -> Iterator[tuple[slice, Given]]:
+        """Cut episodes into parts, each with what samplers draw for it."""
+        size = last - first
+        if self.sample is not None:
+            size = max(1, _SAMPLED_NUMBERS // (horizon * self.n_noise))
+        for start, stop in pairwise([*range(first, last, size), last]):
+            noise = np.zeros((stop - start, 0, 0))
+            if self.sample is not None:
+                noise = self.sample(start, stop, horizon, keys)
+            yield slice(start, stop), Given(noise, self._starts(start, stop, keys[0]))

@@ -1,0 +1,473 @@
+"""Models given by a simulator: real or whole state vectors, finitely many actions, random numbers.
+
+The user writes plain functions, each taking only the arguments it depends on:
+
+    step(state, action, noise)    the next state: a tuple, an array, or a number where d is one
+    cost(state, action, noise)    a number
+    admissible(state, action)     whether an action may be taken (default: always)
+
+`noise` is an array (m,) of random numbers whose law is given beside: a finite law, a continuous one
+with a quadrature, several independent ones, or a sampler. Rows of a program are sums over nodes of
+the law; simulation draws from the law itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats.qmc import Sobol
+
+from bellweight.common import checks, identity
+from bellweight.common.checks import BoolArray, FloatArray
+from bellweight.common.status import ModelError
+from bellweight.common.streams import stream_keys
+from bellweight.models import compile
+from bellweight.models.compile import Called, Source, Written
+from bellweight.models.function_model import FunctionModel, action_labels
+from bellweight.models.kernels.layouts import StepData, uniform
+from bellweight.models.laws import Independent, Law
+from bellweight.models.loops import Loops
+from bellweight.models.noise import (
+    DRAWS,
+    MOST_NODES,
+    NODES,
+    AnyLaw,
+    Sampler,
+    laid_out,
+    law_draws,
+    law_list,
+    product_nodes,
+)
+from bellweight.models.parameters import Parameters
+
+_ARGUMENTS = {
+    "step": ("state", "action", "noise", "parameters", "successor"),
+    "cost": ("state", "action", "noise", "parameters"),
+    "admissible": ("state", "action", "parameters"),
+    "initial": ("state", "u", "parameters"),
+}
+_CHECKED_STATES = 32
+_FAR_STATES = 4_096
+_DRAWING = 4  # the branch of a seed that draws for expectations come from
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StepModel(FunctionModel):
+    """A Markov decision process given by what happens in one step.
+
+    A function takes any of these arguments, by name and in any order, and no others:
+
+        step           state, action, noise, parameters (and `successor`, if it fills it in)
+        cost           state, action, noise, parameters
+        admissible     state, action, parameters
+        initial        state, u, parameters
+
+    `state` is an array (d,): of integers where all coordinates are whole, otherwise of floats.
+    `action` is an index, `noise` an array (m,). Numbers and arrays that a function needs are taken
+    from its module or enclosing function, as they are when the model is built; numbers that will
+    change are better given as `parameters`, as in an `EventModel`.
+
+    `actions` are labels, or how many there are. `lower` and `upper` bound the coordinates (one
+    number for all or one for each, None where there is no bound): a step that leaves the box is an
+    error. `integer` says which coordinates are whole numbers (one answer for all or one for each).
+
+    `noise` is a law, a list of independent laws, or a sampler `noise(rng)` that draws one vector
+    (`noise(rng, n)`: n at once); without it a step is not random. Expectations are sums over
+    `quadrature` nodes of each continuous law; where these would be more than 1,024 together, and
+    for a sampler, over `draws` fixed draws, made from `draws_seed`. `nodes` and `weights` show
+    them.
+
+    `initial` is a state, a list of laws, one for each coordinate, a sampler `initial(rng)`, or a
+    function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
+    `cost_growth` is that of an `EventModel`. `compiled=False` runs everything as plain Python,
+    slowly.
+    """
+
+    dimension: int
+    actions: Any
+    step: Callable[..., Any]
+    cost: Callable[..., float]
+    discount: float
+    noise: Any = None
+    initial: Any = None
+    admissible: Callable[..., bool] | None = None
+    lower: Any = None
+    upper: Any = None
+    integer: Any = False
+    parameters: Any = None
+    initial_draws: int | None = None
+    quadrature: int = NODES
+    draws: int = DRAWS
+    draws_seed: int = 0
+    cost_growth: float | None = None
+    compiled: bool = True
+    name: str = "step model"
+    numbers: Parameters = field(init=False, repr=False)
+    nodes: FloatArray = field(init=False, repr=False)
+    weights: FloatArray = field(init=False, repr=False)
+    _given: Mapping[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
+        put(self, "numbers", Parameters.of(self.parameters))
+        put(self, "dimension", checks.count(self.dimension, "dimension"))
+        put(self, "actions", action_labels(self.actions, "actions"))
+        put(self, "discount", checks.discount_factor(self.discount))
+        put(self, "lower", self._bounds(self.lower, "lower", -np.inf))
+        put(self, "upper", self._bounds(self.upper, "upper", np.inf))
+        put(self, "integer", self._whole_coordinates())
+        self._check_box()
+        checks.count(self.quadrature, "quadrature")
+        checks.count(self.draws, "draws", least=2)
+        if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
+            raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
+        nodes, weights = self._expectation()
+        put(self, "nodes", nodes)
+        put(self, "weights", weights)
+        for role, function in self._functions().items():
+            if function is not None:
+                compile.arguments_of(function, role, _ARGUMENTS[role])
+        self._check_compiles()
+        self._check_start()
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, or of draws, that an expectation is a sum over."""
+        return len(self.weights)
+
+    @cached_property
+    def noise_laws(self) -> tuple[AnyLaw, ...] | None:
+        """The laws of the components of the noise, or None where it has a sampler."""
+        if callable(self.noise):
+            return None
+        laws = law_list(0.0 if self.noise is None else self.noise, "noise")
+        if not laws:
+            raise ModelError("noise is an empty list, expected at least one law, or None")
+        return laws
+
+    @cached_property
+    def are_draws(self) -> bool:
+        """Whether the nodes are draws, so that rows are sample averages."""
+        return self.noise_laws is None or product_nodes(self.noise_laws, self.quadrature) is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all coordinates are whole numbers."""
+        return bool(np.all(self.integer))
+
+    @cached_property
+    def source(self) -> Source:
+        """The text of the compiled model."""
+        return self.source_with({})
+
+    @cached_property
+    def loops(self) -> Loops:
+        sampled = Sampler(self.noise) if callable(self.noise) else None
+        starts = Sampler(self.initial, "initial") if self._samples_starts else None
+        return Loops(
+            self.source, self._data, self.discount, self.actions, self.dimension,
+            n_events=self.n_nodes,
+            n_draws=self.initial_draws or self.dimension,
+            n_noise=self.nodes.shape[1],
+            state_type=np.int64 if self.is_whole else np.float64,
+            keeps_events=False,
+            leaving="step leads out of the box between lower and upper",
+            sample=None if sampled is None else sampled.episodes,
+            sample_starts=None if starts is None else starts.starts,
+        )  # fmt: skip
+
+    @cached_property
+    def digest(self) -> str:
+        sizes = (self.dimension, self.n_actions, self.initial_draws)
+        numbers = (sizes, self.lower, self.upper, self.integer, self.discount, self.numbers.numbers)
+        laws = tuple(self._data.noise) + tuple(self._data.initial)
+        return identity.digest((self._written.parts, numbers, laws, self.nodes, self.weights))
+
+    def with_draws(self, seed: int) -> StepModel:
+        """Return this model with other draws in its expectations."""
+        return type(self)(**{**self._given, "draws_seed": seed})
+
+    def far_states(self) -> tuple[str, Any]:
+        return "over the box", self.spread_states(_FAR_STATES)
+
+    def limit(self, axis: int) -> float:
+        return float(self.upper[axis])
+
+    def spread_states(self, n: int, seed: int = 0) -> Any:
+        """Return at most n distinct states that fill the box evenly, its corners included.
+
+        A side without a bound reaches as far as ten times the first states do. The points are those
+        of a scrambled Sobol sequence; whole coordinates are rounded.
+        """
+        low, high = self._finite_box()
+        sequence = Sobol(self.dimension, seed=np.random.default_rng(seed))
+        inside = sequence.random_base2(int(np.ceil(np.log2(n))))
+        corners = product((0.0, 1.0), repeat=self.dimension)
+        shares = np.vstack([list(islice(corners, n // 2)), inside])
+        points = low + (high - low) * shares
+        whole = np.clip(np.rint(points), np.ceil(low), np.floor(high))
+        found = self.check_states(np.where(self.integer, whole, points), "spread states")
+        distinct = np.unique(found, axis=0, return_index=True)[1]
+        return found[np.sort(distinct)[:n]]
+
+    def _finite_box(self) -> tuple[FloatArray, FloatArray]:
+        states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1)).astype(np.float64)
+        reach = 10.0 * np.maximum(np.abs(states).max(axis=0), 1.0)
+        low = np.where(np.isfinite(self.lower), self.lower, -reach)
+        high = np.where(np.isfinite(self.upper), self.upper, reach)
+        return np.minimum(low, high), high
+
+    def check_states(self, states: Any, name: str = "states") -> Any:
+        """Return states (n, d) as arrays of the model's kind, or say what is wrong with them."""
+        given = np.asarray(states)
+        if given.ndim == 1:
+            given = given.reshape(-1, 1) if self.dimension == 1 else given[None, :]
+        if given.ndim == 0:
+            given = given.reshape(1, 1)
+        found = checks.float_array(given, name, (-1, -1))
+        if found.shape[1] != self.dimension:
+            raise ModelError(
+                f"{name} has shape {np.shape(states)}, expected (n, {self.dimension}): one state "
+                "vector in each row"
+            )
+        wrong = checks.first_index((found < self.lower) | (found > self.upper))
+        if wrong is not None:
+            n, i = wrong
+            raise ModelError(
+                f"{name}[{n}] is {found[n].tolist()}: coordinate {i} lies outside "
+                f"[{self.lower[i]:g}, {self.upper[i]:g}]"
+            )
+        broken = checks.first_index(self.integer & (found != np.floor(found)))
+        if broken is not None:
+            raise ModelError(
+                f"{name}[{broken[0]}] is {found[broken[0]].tolist()}: coordinate {broken[1]} is "
+                "declared whole by integer="
+            )
+        return found.astype(np.int64 if self.is_whole else np.float64)
+
+    def source_with(self, functions: Mapping[str, Called]) -> Source:
+        takes = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        return compile.model_source(
+            "steps",
+            compile.with_optional(self._written, functions),
+            {
+                "DIMENSION": self.dimension,
+                "N_ACTIONS": self.n_actions,
+                "N_DRAWS": self.initial_draws or self.dimension,
+                "HAS_INITIAL": callable(self.initial) and not self._samples_starts,
+                "HAS_WRITTEN": "functions" in functions,
+                "COST_BY_NOISE": "noise" in takes,
+            },
+            compiled=self.compiled,
+        )
+
+    def __repr__(self) -> str:
+        kind = "draws" if self.are_draws else "nodes"
+        return (
+            f"StepModel({self.name!r}: dimension {self.dimension}, {self.n_actions} actions, "
+            f"{self.n_nodes} {kind} of noise, discount {self.discount:g})"
+        )
+
+    @cached_property
+    def _written(self) -> Written:
+        """The text of the user's functions, read once."""
+        given = self._functions()
+        called = {
+            "step": Called(self.step, _ARGUMENTS["step"], body=self._step_body),
+            "noisy_cost": Called(self.cost, _ARGUMENTS["cost"]),
+            "admissible": Called(self.admissible, _ARGUMENTS["admissible"], "return True"),
+            "initial": Called(given["initial"], _ARGUMENTS["initial"]),
+        }
+        return Written().adding(called, self.numbers.layout)
+
+    @cached_property
+    def _step_body(self) -> str:
+        """The call of the user's step: it fills in the successor, or returns it in some form."""
+        if "successor" in compile.arguments_of(self.step, "step", _ARGUMENTS["step"]):
+            return "{call}\n    return DIMENSION"
+        answer = self._first_answer
+        if np.ndim(answer) == 0:
+            return "successor[0] = {call}\n    return 1"
+        copied = [f"    successor[{i}] = answer[{i}]" for i in range(self.dimension)]
+        guard = "    if len(answer) != DIMENSION:\n        return len(answer)"
+        return "\n".join(["answer = {call}", guard, *copied, "    return DIMENSION"])
+
+    @cached_property
+    def _first_answer(self) -> Any:
+        """What step returns in the first state: its form decides how it is called."""
+        numbers = self.numbers.numbers if not self.numbers.layout else self.numbers.given
+        given = {
+            "state": self._first_state(), "action": 0, "noise": np.array(self.nodes[0]),
+            "parameters": numbers,
+        }  # fmt: skip
+        named = compile.arguments_of(self.step, "step", _ARGUMENTS["step"])
+        code = self.step.__code__
+        place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
+        try:
+            answer = self.step(**{name: given[name] for name in named})
+        except Exception as problem:
+            raise ModelError(
+                f"step function {self.step.__name__!r} ({place}) fails in state "
+                f"{given['state'].tolist()} with action 0 and noise {given['noise'].tolist()} "
+                f"({type(problem).__name__}: {problem}): correct it there"
+            ) from None
+        shape = np.shape(answer)
+        if answer is None or shape not in ((self.dimension,), *([()] * (self.dimension == 1))):
+            found = "nothing" if answer is None else f"{answer!r}"
+            raise ModelError(
+                f"step function {self.step.__name__!r} ({place}) returns {found}, expected the "
+                f"next state, {self.dimension} numbers: return them as a tuple or an array, or "
+                "take `successor` and fill it in"
+            )
+        return answer
+
+    def _first_state(self) -> Any:
+        if self._samples_starts:
+            state = Sampler(self.initial, "initial").starts(0, 1, np.uint64(1))[0]
+        elif callable(self.initial):
+            state = np.zeros(self.dimension)
+            draws = np.full(self.initial_draws or self.dimension, 0.5)
+            given = {"state": state, "u": draws, "parameters": self.numbers.given}
+            named = compile.arguments_of(self.initial, "initial", _ARGUMENTS["initial"])
+            self.initial(**{name: given[name] for name in named})
+        else:
+            state = law_draws(laid_out(self._initial_laws), 1, np.uint64(1))[0]
+        return np.array(state, dtype=np.int64 if self.is_whole else np.float64)
+
+    @property
+    def _samples_starts(self) -> bool:
+        """Whether the initial state comes from a sampler that is given a generator."""
+        if not callable(self.initial):
+            return False
+        names = self.initial.__code__.co_varnames[: self.initial.__code__.co_argcount]
+        return len(names) > 0 and names[0] == "rng"
+
+    @cached_property
+    def _initial_laws(self) -> tuple[AnyLaw, ...]:
+        if callable(self.initial):
+            return law_list(np.zeros(self.dimension), "initial")
+        given = np.zeros(self.dimension) if self.initial is None else self.initial
+        laws = law_list(given, "initial")
+        if len(laws) != self.dimension:
+            raise ModelError(
+                f"initial has {len(laws)} coordinates, expected {self.dimension}: give a state, or "
+                "one law for each coordinate"
+            )
+        return laws
+
+    @property
+    def start(self) -> FloatArray | None:
+        laws = self._initial_laws
+        if callable(self.initial) or not all(
+            isinstance(w, Law) and len(w.values) == 1 for w in laws
+        ):
+            return None
+        return Independent([law for law in laws if isinstance(law, Law)]).mean
+
+    @cached_property
+    def _data(self) -> StepData:
+        data = StepData(
+            parameters=self.numbers.numbers,
+            lower=self.lower,
+            upper=self.upper,
+            integer=self.integer,
+            initial=laid_out(self._initial_laws),
+            noise=laid_out(self.noise_laws or law_list(np.zeros(self.nodes.shape[1]), "noise")),
+            nodes=self.nodes,
+            weights=self.weights,
+        )
+        checked: StepData = uniform(data)
+        return checked
+
+    def _expectation(self) -> tuple[FloatArray, FloatArray]:
+        """Return the nodes (N, m) and weights (N,) of expectations."""
+        laws = self.noise_laws
+        if laws is not None:
+            found = product_nodes(laws, self.quadrature, MOST_NODES)
+            if found is not None:
+                return found
+        n, key = self.draws, stream_keys(self.draws_seed, _DRAWING)[0]
+        if laws is not None:
+            nodes = law_draws(laid_out(laws), n, key)
+        else:
+            sampler = Sampler(self.noise)
+            sampler.width()
+            nodes = sampler.drawn(np.random.default_rng(int(key)), n)
+        return nodes, np.full(n, 1.0 / n)
+
+    def _functions(self) -> dict[str, Any]:
+        """Return the functions that are compiled, None where there is none."""
+        is_filled = callable(self.initial) and not self._samples_starts
+        initial = self.initial if is_filled else None
+        own = {"step": self.step, "cost": self.cost, "admissible": self.admissible}
+        return {**own, "initial": initial}
+
+    def _bounds(self, given: Any, name: str, missing: float) -> FloatArray:
+        listed = list(np.atleast_1d(np.asarray(given, dtype=object)))
+        listed = listed * self.dimension if len(listed) == 1 else listed
+        if len(listed) != self.dimension:
+            raise ModelError(f"{name} has {len(listed)} entries, expected {self.dimension}")
+        bounds = [missing if bound is None else bound for bound in listed]
+        return checks.float_array(bounds, name, (self.dimension,), finite=False)
+
+    def _whole_coordinates(self) -> BoolArray:
+        listed = np.atleast_1d(np.asarray(self.integer))
+        if listed.dtype != np.bool_ or len(listed) not in (1, self.dimension):
+            raise ModelError(
+                f"integer is {self.integer!r}, expected True, False, or one of them for each of "
+                f"the {self.dimension} coordinates"
+            )
+        return np.array(np.broadcast_to(listed, (self.dimension,)))
+
+    def _check_box(self) -> None:
+        wrong = checks.first_index(~(self.lower <= self.upper))
+        if wrong is not None:
+            i = wrong[0]
+            raise ModelError(
+                f"lower[{i}] is {self.lower[i]} and upper[{i}] is {self.upper[i]}, expected lower "
+                "<= upper"
+            )
+
+    def _check_compiles(self) -> None:
+        """Compile the user's functions one by one, unless that was done before."""
+        source = self.source
+        if not self.compiled or source.is_cached:
+            return
+        state = np.zeros(self.dimension, dtype=np.int64 if self.is_whole else np.float64)
+        numbers = np.zeros(1)
+        examples = {
+            "state": state, "action": 0, "u": numbers, "parameters": numbers, "noise": numbers,
+            "successor": np.zeros(self.dimension),
+        }  # fmt: skip
+        for role, function in self._functions().items():
+            if function is not None:
+                names = compile.arguments_of(function, role, _ARGUMENTS[role])
+                given = tuple(examples[name] for name in names)
+                compile.check_compiles(function, role, given, self.numbers.layout)
+
+    def _check_start(self) -> None:
+        """Look at the first states for what can be seen at once."""
+        states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
+        states = np.unique(self.check_states(states, "initial"), axis=0)
+        number, action = np.nonzero(self.admissible_mask(states))
+        before = states[number]
+        given = before.copy()
+        _, _, successors = self.expand(given, action)
+        changed = checks.first_index(given != before)
+        if changed is not None:
+            raise ModelError(
+                f"step or cost changes the state it is given: {before[changed[0]].tolist()} became "
+                f"{given[changed[0]].tolist()}: work on a copy, and return the next state"
+            )
+        if (successors == before[:, None, :]).all() and self.n_nodes > 1:
+            raise ModelError(
+                f"step returns the state it was given, for {len(states)} states, all actions and "
+                "all nodes of the noise: return the next state"
+            )

@@ -1,0 +1,120 @@
+"""Tables of transitions: frames and CSV files, there and back, and wrong rows by their number."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from hypothesis import given
+from same import assert_same
+from strategies import models
+
+import bellweight as bw
+from bellweight.interchange import from_frame, read_csv, to_frame, write_csv
+
+ROWS = {
+    "state": ["dry", "dry", "wet", "wet", "wet"],
+    "action": ["wait", "wait", "go", "wait", "wait"],
+    "next": ["wet", "dry", "dry", "wet", "dry"],
+    "probability": [0.25, 0.75, 1.0, 0.5, 0.5],
+    "cost": [4.0, 0.0, 3.0, 1.0, 1.0],
+}
+
+
+@given(models())
+def test_tables_there_and_back(model: bw.TabularModel) -> None:
+    for kind in ("pandas", "polars", "columns"):
+        assert_same(from_frame(to_frame(model, kind), model.discount, model.initial), model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_csv(model, Path(folder) / "model.csv")
+        assert_same(read_csv(path, model.discount, model.initial), model)
+
+
+@pytest.mark.parametrize("make", [dict, pandas.DataFrame, polars.DataFrame])
+def test_names_costs_by_successor_and_order(make: Any, tmp_path: Path) -> None:
+    model = from_frame(make(ROWS), 0.9, "wet")
+    assert model.state_labels == ("dry", "wet")
+    assert model.action_labels == ("wait", "go")
+    assert model.cost.tolist() == [1.0, 1.0, 3.0]
+    assert model.initial.tolist() == [0.0, 1.0]
+    again = read_csv(write_csv(model, tmp_path / "m.csv"), 0.9, "wet")
+    assert_same(again, model)
+    assert again.state_labels == model.state_labels
+    turned = from_frame(make(ROWS), 0.9, states=["wet", "dry"], actions=["go", "wait"])
+    assert turned.cost.tolist() == [3.0, 1.0, 1.0]
+    assert turned.transition.toarray().tolist() == [[0, 1], [0.5, 0.5], [0.25, 0.75]]
+
+
+def test_rewards_and_names_that_need_quotes(tmp_path: Path) -> None:
+    rows = {**ROWS, "reward": ROWS["cost"]}
+    del rows["cost"]
+    rows["state"] = [f'{name}, "so"' for name in ROWS["state"]]
+    rows["next"] = [f'{name}, "so"' for name in ROWS["next"]]
+    model = from_frame(rows, 0.9)
+    assert model.sense == "max"
+    assert model.cost.tolist() == [-1.0, -1.0, -3.0]
+    again = read_csv(write_csv(model, tmp_path / "m.csv"), 0.9)
+    assert_same(again, model)
+    assert (again.sense, again.state_labels) == ("max", model.state_labels)
+
+
+def test_unsorted_rows_and_repeated_successors() -> None:
+    shuffled = pandas.DataFrame(ROWS).iloc[[3, 0, 4, 2, 1]].reset_index(drop=True)
+    names = {"states": ["dry", "wet"], "actions": ["wait", "go"]}
+    assert_same(from_frame(shuffled, 0.9, **names), from_frame(ROWS, 0.9))
+    twice = {"state": [0, 0], "action": [0, 0], "next": [0, 0], "probability": [0.5, 0.5],
+             "cost": [2, 4]}  # fmt: skip
+    assert from_frame(twice, 0.9).transition.nnz == 1
+    assert from_frame(twice, 0.9).cost.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "said"),
+    [
+        ("probability", 1, 1.75, "row 1: the probability is 1.75"),
+        ("probability", 4, 0.25, "row 3: the probabilities of state 1, action 0 .* sum to 0.75"),
+        ("probability", 2, float("nan"), "row 2: the probability is nan"),
+        ("cost", 3, float("inf"), "row 3: the cost is inf"),
+        ("cost", 3, "dear", "row 3: the cost is 'dear'"),
+        ("next", 0, "moist", r"state 2 \(moist\) has no action"),
+    ],
+)
+def test_one_wrong_row_is_named(column: str, row: int, value: Any, said: str) -> None:
+    rows = {name: list(values) for name, values in ROWS.items()}
+    rows[column][row] = value
+    with pytest.raises(bw.BellweightError, match=said):
+        from_frame(rows, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected state, action, next"),
+        ("state,action,next,probability\n", "add either cost or reward"),
+        ("state,action,next,probability,cost\n", "has no rows"),
+        ("state,action,next,probability,cost\n0,0,0,1\n", "line 2: 4 fields, expected 5"),
+        ("state,action,next,probability,cost\n\n0,0,0,one,1\n", "line 3: probability and cost"),
+        ("state,action,next,probability,cost\n0,0,0,0.5,1\n", "line 2: the probabilities of"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match=said):
+        read_csv(tmp_path / "m.csv", 0.9)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(bw.errors.FileError, match="does not exist"):
+        read_csv(tmp_path / "none.csv", 0.9)
+
+
+def test_only_listed_states_can_leave() -> None:
+    with pytest.raises(bw.BellweightError, match="expected a TabularModel"):
+        to_frame(bw.problems.scheduling("small"))
+    assert isinstance(to_frame(bw.problems.single_queue(capacity=2)), pandas.DataFrame)
+    assert np.isclose(to_frame(bw.problems.single_queue(capacity=2))["probability"].sum(), 15)
