@@ -108,6 +108,7 @@ def proven_bound(model: StepModel, kinks: Sequence[float], result: Any) -> float
         ahead = (result.basis(after.reshape(-1, 1)) @ result.coef).reshape(len(stocks), -1)
         value = result.basis(stocks[:, None]) @ result.coef
         least = min(least, float((cost + model.discount * ahead @ model.weights - value).min()))
+    assert model.start is not None
     start = float((result.basis(model.start[None, :]) @ result.coef)[0])
     return start - max(-least, 0.0) / (1.0 - model.discount)
 
