@@ -26,7 +26,7 @@ from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel, Model
 from bellweight.models.function_model import FunctionModel
-from bellweight.policies import Greedy, Policy, Support
+from bellweight.policies import Greedy, Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import (
@@ -42,12 +42,16 @@ from bellweight.simulation import (
     EventRollout,
     Occupancy,
     Simulation,
+    distinct_states,
     estimated_occupancy,
     mean_and_half_width,
 )
 
 PLAIN_STEPS = 5_000
 """Steps to judge a policy by, where a model runs as plain Python."""
+
+USUAL_STATES = 2_000
+"""Sampled states, where the user does not say which."""
 
 _TAIL_SAMPLE = 20_000
 _WHICH_ROWS = (
@@ -72,7 +76,10 @@ class EventSetup(SimulatedSetup):
 
     @property
     def size_text(self) -> str:
-        sampled = f"{self.rows.model.dimension} dimensions, {self.rows.n_pairs:,} sampled rows"
+        rows = self.rows
+        sampled = f"{rows.model.dimension} dimensions, {rows.n_pairs:,} sampled rows"
+        if rows.origin:
+            sampled += f" (by default, at {len(rows.states):,} states {rows.origin})"
         return f"{sampled}, discount {self.rows.model.discount:g}"
 
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
@@ -164,7 +171,7 @@ class EventBackend(Backend):
         regularisation: float,
     ) -> EventSetup:
         if rows is None:
-            rows = self._usual_rows(basis)
+            rows = self._usual_rows(basis, seed)
         if isinstance(rows, LocalRows):
             if regularisation > 0.0:
                 raise ArgumentError(
@@ -175,19 +182,28 @@ class EventBackend(Backend):
             return LocalSetup(rows.on(local, basis), simulation, seed, jobs)
         if not isinstance(rows, SampledRows):
             raise ArgumentError(_WHICH_ROWS)
-        bound = rows.on(self._model, basis)
-        return EventSetup(bound, simulation, seed, jobs, regularisation)
+        return self._sampled_setup(
+            rows.on(self._model, basis), simulation, seed, jobs, regularisation
+        )
 
-    def _usual_rows(self, basis: Basis) -> LocalRows | None:
-        """Return the rows of all states where elimination finds them, None where it cannot."""
+    def _sampled_setup(self, *settings: Any) -> EventSetup:
+        """Return the setup of rows at sampled states."""
+        """Return the setup of rows at sampled states."""
+        return EventSetup(*settings)
+
+    def _usual_states(self, seed: int) -> SampledRows:
+        """Return rows at states that acting at random leads to."""
+        states = distinct_states(self._model, USUAL_STATES, Uniform(), seed=seed)[0]
+        return SampledRows(states, "where acting at random leads")
+
+    def _usual_rows(self, basis: Basis, seed: int) -> LocalRows | SampledRows:
+        """Return the rows of all states where elimination finds them, otherwise sampled ones."""
         if self._model.structure is None:
-            return None
+            return self._usual_states(seed)
         try:
             LocalRows().on(cast("EventModel", self._model), basis)
-        except (BasisError, ModelError) as problem:
-            raise ArgumentError(
-                f"{_WHICH_ROWS}; LocalRows() does not fit here: {problem}"
-            ) from None
+        except (BasisError, ModelError):
+            return self._usual_states(seed)
         return LocalRows()
 
     def some_rows(self, basis: Basis, states: FloatArray) -> EventRows:

@@ -17,10 +17,10 @@ function.
     Stacked(a, b, ...)         the functions of several bases side by side
     ClippedProducts(groups)    products of min(x_i, level) over small groups of coordinates
     Located(functions)         hinges and indicators of single states, to be stacked on a basis
-    Custom(fn, names)          whatever the user writes
+    Custom(fn, names)          whatever the user writes, for many states or for one
 
-Polynomial and Affine also run inside the compiled loops of event models and price rows of linear
-ones; the others need a model whose states are enumerated.
+All but Indicator also run inside the compiled loops of event and step models, Custom where it is
+written for one state; Affine prices rows of linear ones.
 """
 
 from bellweight.basis.clipped import ClippedProducts

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.basis.atoms import Term, coordinate, spot
+from bellweight.basis.atoms import Term, coordinate, spot, written
 from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
@@ -42,7 +42,7 @@ class Basis(ABC):
     def terms(self, dimension: int) -> list[Term]:
         """Return the functions as products of atoms, the form that compiled loops take."""
         raise BasisError(
-            f"{type(self).__name__} cannot run inside compiled loops: use another basis, or "
+            f"a {type(self).__name__} basis cannot run inside compiled loops: use another, or "
             "enumerate the model with to_tabular()"
         )
 
@@ -217,10 +217,12 @@ class Indicator(Basis):
 @files.storable("Custom")
 @dataclass(frozen=True, eq=False)
 class Custom(Basis):
-    """A basis that the user writes: `fn` maps states (n, d) to features (n, K).
+    """A basis that the user writes: `fn(states)` maps states (n, d) to features (n, K).
 
-    A model without state vectors passes its state indices as (n, 1). `names` has one for each
-    function. A file keeps the names but not the function.
+    Or `fn(state, features)` fills in the features (K,) of one state (d,), where `names` says how
+    many there are: such a function is compiled and runs on event and step models too. A model
+    without state vectors passes its state indices as (n, 1). `names` has one for each function. A
+    file keeps the names but not the function.
     """
 
     fn: Callable[[FloatArray], Any] | files.Unstored
@@ -231,6 +233,11 @@ class Custom(Basis):
             raise BasisError(f"fn is {self.fn!r}, expected a function of states (n, d)")
         if self.names is not None:
             object.__setattr__(self, "names", tuple(self.names))
+        if self._fills_one and self.names is None:
+            raise BasisError(
+                "fn fills in the features of one state, but names are missing: give one name for "
+                "each function"
+            )
 
     def __call__(self, states: FloatArray) -> Matrix:
         if isinstance(self.fn, files.Unstored):
@@ -238,7 +245,7 @@ class Custom(Basis):
                 f"the basis function {self.fn.text} was not stored: build Custom(fn) again"
             )
         try:
-            features = self.fn(states)
+            features = self._filled(states) if self._fills_one else self.fn(states)
         except Exception as problem:
             name = getattr(self.fn, "__name__", "fn")
             raise BasisError(
@@ -255,6 +262,32 @@ class Custom(Basis):
                 f"expected ({len(states)}, K)"
             )
         return sparse.csr_array(features, dtype=float) if sparse.issparse(features) else features
+
+    @property
+    def _fills_one(self) -> bool:
+        """Whether the function is written for one state, and fills in its features."""
+        code = getattr(self.fn, "__code__", None)
+        return code is not None and code.co_varnames[: code.co_argcount] == ("state", "features")
+
+    def _filled(self, states: FloatArray) -> FloatArray:
+        assert self.names is not None
+        assert callable(self.fn)
+        fill: Callable[..., Any] = self.fn
+        found = np.zeros((len(states), len(self.names)))
+        for state, features in zip(np.array(states, dtype=np.float64), found, strict=True):
+            fill(state, features)
+        return found
+
+    def terms(self, dimension: int) -> list[Term]:
+        if not self._fills_one or isinstance(self.fn, files.Unstored):
+            raise BasisError(
+                "a Custom basis cannot run inside compiled loops where it is written for many "
+                "states: write fn(state, features) that fills in the features of one, or enumerate "
+                "the model with to_tabular()"
+            )
+        assert self.names is not None
+        n = len(self.names)
+        return [(written(self.fn, k, n),) for k in range(n)]
 
     def on(self, states: FloatArray) -> Custom:
         n_basis = int(self(states[:1]).shape[1])

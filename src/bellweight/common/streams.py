@@ -33,7 +33,7 @@ def derived_seed(seed: int, *path: int) -> int:
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile with Numba: cached on disk, without the interpreter lock, no fast-math."""
-    return _jitted(function)
+    return _jitted(function, _nrt=True)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,7 +48,8 @@ def unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a user's function: an index outside an array is an error, not a crash."""
-    return _jitted(function, boundscheck=True)
+    # Said here, or it would be taken over from a caller that counts no references.
+    return _jitted(function, boundscheck=True, _nrt=True)
 
 
 def _jitted(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -207,7 +207,8 @@ class StepModel(FunctionModel):
         of a scrambled Sobol sequence; whole coordinates are rounded.
         """
         low, high = self._finite_box()
-        inside = Sobol(self.dimension, seed=np.random.default_rng(seed)).random(n)
+        sequence = Sobol(self.dimension, seed=np.random.default_rng(seed))
+        inside = sequence.random_base2(int(np.ceil(np.log2(n))))
         corners = product((0.0, 1.0), repeat=self.dimension)
         shares = np.vstack([list(islice(corners, n // 2)), inside])
         points = low + (high - low) * shares

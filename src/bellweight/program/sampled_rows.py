@@ -22,14 +22,16 @@ from bellweight.program.listed_rows import ListedRows, is_kept
 class SampledRows:
     """The rows of chosen states of an event or step model, wherever the states come from.
 
-    `states` (n, d) are distinct vectors; `sample_states` draws them.
+    `states` (n, d) are distinct vectors; `sample_states` draws them. `origin` says where
+    they come from, for people.
     """
 
     states: Any
+    origin: str = ""
 
     def on(self, model: FunctionModel, basis: Basis) -> EventRows:
         """Bind to a model and a basis."""
-        return EventRows(model, basis, model.check_states(self.states))
+        return EventRows(model, basis, model.check_states(self.states), self.origin)
 
 
 class EventRows(ListedRows):
@@ -39,7 +41,7 @@ class EventRows(ListedRows):
     from the model in every pass and need memory only for the states, the costs and one block.
     """
 
-    def __init__(self, model: FunctionModel, basis: Basis, states: IntArray) -> None:
+    def __init__(self, model: FunctionModel, basis: Basis, states: Any, origin: str = "") -> None:
         distinct = np.unique(states, axis=0)
         if len(distinct) < len(states):
             raise ModelError(
@@ -49,6 +51,7 @@ class EventRows(ListedRows):
         super().__init__(basis, states.astype(np.float64), model.discount)
         self.model = model
         self.states = states
+        self.origin = origin
         mask = model.admissible_mask(states)
         self._mask = mask
         self._pair_state, self._pair_action = np.nonzero(mask)

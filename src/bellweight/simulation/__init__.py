@@ -14,7 +14,7 @@ from bellweight.simulation.occupancy import (
     estimated_occupancy,
 )
 from bellweight.simulation.rollout import Rollout
-from bellweight.simulation.sampling import sample_states
+from bellweight.simulation.sampling import distinct_states, sample_states
 from bellweight.simulation.tabular_episodes import TabularRollout
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "TabularRollout",
     "Task",
     "default_horizon",
+    "distinct_states",
     "episode_costs",
     "estimated_occupancy",
     "mean_and_half_width",

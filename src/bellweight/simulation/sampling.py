@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bellweight.common import checks
@@ -30,6 +32,25 @@ def sample_states(
     They come from streams of their own: episodes simulated with the same seed do not begin in them.
     """
     wanted = checks.count(n, "n")
+    found, drawn = distinct_states(model, wanted, policy, seed=seed, jobs=jobs)
+    if len(found) < wanted:
+        raise ArgumentError(
+            f"only {len(found):,} distinct states in {drawn:,} draws, expected {wanted:,}: ask for "
+            "fewer, or sample from a wider distribution, such as that of a policy: "
+            "sample_states(model, n, Uniform())"
+        )
+    return found
+
+
+def distinct_states(
+    model: FunctionModel,
+    wanted: int,
+    policy: Policy | None = None,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+) -> tuple[Any, int]:
+    """Return up to n distinct states, fewer where no more turn up, and how many were drawn."""
     keys = stream_keys(seed, _SAMPLING)
     rollout = None if policy is None else EventRollout.of(model, policy.compiled(model))
     found = np.zeros((0, model.dimension), dtype=model.loops.state_type)
@@ -46,9 +67,5 @@ def sample_states(
         repeats = repeats + 1 if len(places) == len(found) else 0
         found = stacked[np.sort(places)]
         if repeats == _MOST_REPEATS:
-            raise ArgumentError(
-                f"only {len(found):,} distinct states in {drawn:,} draws, expected {wanted:,}: ask "
-                "for fewer, or sample from a wider distribution, such as that of a policy: "
-                "sample_states(model, n, Uniform())"
-            )
-    return found[:wanted]
+            break
+    return found[:wanted], drawn

@@ -22,13 +22,14 @@ from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, Matrix, first_index
 from bellweight.common.status import BasisError, PolicyError
-from bellweight.models import EventModel, LinearModel, Model, TabularModel
+from bellweight.models import EventModel, LinearModel, Model, StepModel, TabularModel
 from bellweight.models.kinds import entry_for
 from bellweight.policies import Policy
 from bellweight.program import conditioning
 from bellweight.testing.event import check_event_policy, check_events, visited_states
 from bellweight.testing.linear import LinearSample, check_linear, check_linear_policy
 from bellweight.testing.report import Report
+from bellweight.testing.step import check_steps
 from bellweight.testing.tabular import check_tabular, check_tabular_policy
 
 __all__ = ["Report", "check_basis", "check_model", "check_policy"]
@@ -50,6 +51,9 @@ _KINDS = {
     TabularModel: _Kind(check_tabular, check_tabular_policy, lambda model: model.states),
     EventModel: _Kind(
         check_events, check_event_policy, lambda model: visited_states(model).astype(np.float64)
+    ),
+    StepModel: _Kind(
+        check_steps, check_event_policy, lambda model: visited_states(model).astype(np.float64)
     ),
     LinearModel: _Kind(check_linear, check_linear_policy, lambda model: LinearSample(model).states),
 }

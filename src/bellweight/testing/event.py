@@ -9,7 +9,7 @@ import numpy as np
 from bellweight.common.checks import FloatArray, IntArray, first_index
 from bellweight.common.status import ModelError, PolicyError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel
+from bellweight.models import EventModel, FunctionModel
 from bellweight.models.compile import check_in_place, naming
 from bellweight.policies import Policy, Rule, Uniform
 from bellweight.simulation import EventRollout
@@ -53,7 +53,7 @@ def check_events(model: EventModel) -> Report:
     return Report(model.name, checked, notes)
 
 
-def check_event_policy(policy: Policy, model: EventModel, subject: str) -> Report:
+def check_event_policy(policy: Policy, model: FunctionModel, subject: str) -> Report:
     """Check that a policy of an event model takes admissible actions."""
     states = visited_states(model)
     mask = model.admissible_mask(states)
@@ -70,7 +70,7 @@ def check_event_policy(policy: Policy, model: EventModel, subject: str) -> Repor
     return Report(subject, (f"actions are admissible in {len(states):,} visited states",))
 
 
-def visited_states(model: EventModel) -> IntArray:
+def visited_states(model: FunctionModel) -> IntArray:
     """Return distinct states, initial ones and ones that the uniform policy visits."""
     keys = stream_keys(0)
     rollout = EventRollout.of(model, Uniform().compiled(model))
@@ -98,7 +98,10 @@ def _check_whole_moves(
     """Check that `move` writes, and writes whole numbers: the compiled loops cut off fractions."""
     for pair, event in np.argwhere(chance > 0.0).tolist():
         state, chosen = states[pair], int(action[pair])
-        given = {"state": state.copy().view(_Watched), "action": chosen, "event": event}
+        given = {
+            "state": state.copy().view(_Watched), "action": chosen, "event": event,
+            "parameters": model.numbers.given,
+        }  # fmt: skip
         try:
             with naming(state):
                 check_in_place(model.move, "move", given)

@@ -1,0 +1,236 @@
+"""Storm's DRN files: an MDP or a Markov chain as one text, states with labels and rewards.
+
+    @type: MDP
+    @reward_models
+    cost
+    @nr_states
+    2
+    @model
+    state 0 init
+        action a0 [1.5]
+            0 : 0.25
+            1 : 0.75
+
+Format: Storm's documentation, "The DRN format". A file holds no discount. A label of a state is a
+word of its name in the model; `init` marks initial states.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellweight.common import files
+from bellweight.common.status import FileError
+from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
+from bellweight.interchange.text import (
+    SUM_TOLERANCE,
+    ActionNames,
+    Lines,
+    action_name,
+    labels_and_initial,
+    state_words,
+)
+from bellweight.models import TabularModel
+from bellweight.models.tabular import Sense
+
+_REWARDS = re.compile(r"\[([^\]]*)\]")
+_NO_LABEL = "__NOLABEL__"
+_TYPES = ("mdp", "dtmc")
+
+
+def read_drn(
+    path: str | os.PathLike[str],
+    discount: float,
+    initial: Any = None,
+    *,
+    sense: Sense = "min",
+    reward: str | None = None,
+    actions: Sequence[str] | None = None,
+) -> TabularModel:
+    """Return the model of a DRN file; rewards are costs unless `sense="max"`.
+
+    `reward` names the reward model where there are several. `initial` and `actions` are as in
+    `read_prism`, and so are sums of probabilities that are off by rounding.
+    """
+    parsed = _Parser(Path(path), reward)
+    parsed.read()
+    pair = np.repeat(np.arange(len(parsed.state)), np.diff(np.append(parsed.start, parsed.n_rows)))
+    names = list(parsed.names)
+    code = np.frombuffer(parsed.code, dtype=np.int32)
+    action, action_labels = ActionNames(actions).settle(code, names)
+    labels, law = labels_and_initial(parsed.words, initial, parsed.n_states)
+    lines = parsed.lines_of_rows
+    rows = Transitions(
+        np.frombuffer(parsed.state, dtype=np.int32)[pair],
+        action[pair],
+        np.frombuffer(parsed.successor, dtype=np.int32),
+        np.frombuffer(parsed.probability),
+        np.frombuffer(parsed.cost)[pair],
+    )
+    n_states = parsed.n_states
+    del parsed, pair, action
+    return assembled(
+        rows,
+        n_states,
+        discount,
+        law,
+        lambda row: f"{path}, line {lines[row]}",
+        tolerance=SUM_TOLERANCE,
+        sense=sense,
+        state_labels=labels,
+        action_labels=action_labels,
+        name=Path(path).stem,
+    )
+
+
+def write_drn(model: TabularModel, path: str | os.PathLike[str]) -> Path:
+    """Write a model as Storm does, with one reward model: costs, or rewards of a reward model."""
+    model = tabular(model)
+    return files.write_whole(
+        path, lambda stream: stream.writelines(part.encode() for part in _parts(model))
+    )
+
+
+class _Parser:
+    """One pass over the lines of a file; pairs and transitions grow as they are read."""
+
+    def __init__(self, source: Path, reward: str | None) -> None:
+        self.lines, self.reward = Lines(source, "//"), reward
+        self.n_states, self.place = 0, 0
+        self.state, self.code, self.start = array("i"), array("i"), array("q")
+        self.successor, self.lines_of_rows = array("i"), array("i")
+        self.probability, self.cost = array("d"), array("d")
+        self.names: dict[str, int] = {}
+        self.words: dict[int, list[str]] = {}
+        self.current, self.state_reward = -1, 0.0
+        self.choice = 0
+
+    @property
+    def n_rows(self) -> int:
+        """How many transitions there are."""
+        return len(self.successor)
+
+    def read(self) -> None:
+        """Read the whole file."""
+        rows = iter(self.lines)
+        self._read_header(rows)
+        for text in rows:
+            if text.startswith("state "):
+                self._open_state(text)
+            elif text.startswith("action "):
+                self._open_action(text)
+            else:
+                self._add_transition(text)
+        self._check_complete()
+        if self.current != self.n_states - 1:
+            raise self.lines.wrong(
+                f"the file ends after {self.current + 1} of {self.n_states} states"
+            )
+
+    def _read_header(self, rows: Iterator[str]) -> None:
+        section, rewards = "", list[str]()
+        for text in rows:
+            if text == "@model":
+                self.place = self._reward_place(rewards)
+                return
+            if text.startswith("@"):
+                section, _, rest = text.partition(":")
+                if section == "@type" and rest.strip().lower() not in _TYPES:
+                    raise self.lines.wrong(f"the model is {rest.strip()}, expected MDP or DTMC")
+            elif section == "@reward_models":
+                rewards += text.split()
+            elif section == "@nr_states":
+                self.n_states = self.lines.whole(text, 2**31)
+            elif section == "@parameters":
+                raise self.lines.wrong(f"the parameter {text} has no value: instantiate the model")
+        raise self.lines.wrong("the file ends before @model")
+
+    def _reward_place(self, rewards: list[str]) -> int:
+        if self.reward is None and len(rewards) <= 1:
+            return 0 if rewards else -1
+        if self.reward not in rewards:
+            listed = ", ".join(rewards) or "none"
+            raise self.lines.wrong(f"the reward models are {listed}: name one as reward=")
+        return rewards.index(self.reward)
+
+    def _split(self, text: str) -> tuple[list[str], float]:
+        """Return the words of a line and the reward in its brackets."""
+        found = _REWARDS.search(text)
+        if found is None:
+            return text.split(), 0.0
+        values = [part.strip() for part in found[1].split(",")]
+        if self.place >= len(values):
+            raise self.lines.wrong(f"{len(values)} rewards, expected at least {self.place + 1}")
+        reward = self.lines.real(values[self.place]) if self.place >= 0 else 0.0
+        return (text[: found.start()] + text[found.end() :]).split(), reward
+
+    def _open_state(self, text: str) -> None:
+        self._check_complete()
+        (_, number, *words), self.state_reward = self._split(text)
+        state = self.lines.whole(number, self.n_states)
+        if state != self.current + 1:
+            raise self.lines.wrong(
+                f"state {state}, expected {self.current + 1}: states are in order"
+            )
+        self.current, self.choice = state, 0
+        if words:
+            self.words[state] = [word.strip('"') for word in words]
+
+    def _open_action(self, text: str) -> None:
+        if self.choice:
+            self._check_complete()
+        (_, *words), reward = self._split(text)
+        self._open_pair(words[0] if words else _NO_LABEL, reward)
+
+    def _open_pair(self, name: str, reward: float) -> None:
+        if self.current < 0:
+            raise self.lines.wrong("an action before the first state")
+        if name == _NO_LABEL or name.isdecimal():
+            name = f"a{self.choice}"
+        self.state.append(self.current)
+        self.code.append(self.names.setdefault(name, len(self.names)))
+        self.cost.append(self.state_reward + reward)
+        self.start.append(self.n_rows)
+        self.choice += 1
+
+    def _add_transition(self, text: str) -> None:
+        successor, colon, probability = text.partition(":")
+        if not colon:
+            raise self.lines.wrong(f"{text!r}, expected a state, an action or next : probability")
+        if not self.choice:
+            self._open_pair(_NO_LABEL, 0.0)  # Markov chains have no line for the action
+        self.successor.append(self.lines.whole(successor.strip(), self.n_states))
+        self.probability.append(self.lines.real(probability.strip()))
+        self.lines_of_rows.append(self.lines.number)
+
+    def _check_complete(self) -> None:
+        if self.current >= 0 and (not self.choice or self.start[-1] == self.n_rows):
+            raise self.lines.wrong(f"state {self.current} has no transition before this line")
+
+
+def _parts(model: TabularModel) -> Iterator[str]:
+    yield (
+        "// Exported by bellweight\n@type: MDP\n@parameters\n\n@reward_models\n"
+        f"{'reward' if model.sense == 'max' else 'cost'}\n@nr_states\n{model.n_states}\n"
+        f"@nr_choices\n{model.n_pairs}\n@model\n"
+    )
+    rows, cost, words = model.transition, given_cost(model), state_words(model)
+    names = {int(a): action_name(model, int(a)) for a in np.unique(model.pair_action)}
+    if len(set(names.values())) < len(names):
+        raise FileError("two action labels are the same without their punctuation: rename one")
+    last = -1
+    for pair, (state, action) in enumerate(zip(model.pair_state, model.pair_action, strict=True)):
+        if state != last:
+            yield " ".join([f"state {state}", *words[state]]) + "\n"
+            last = state
+        part = slice(rows.indptr[pair], rows.indptr[pair + 1])
+        moves = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
+        head = f"\taction {names[int(action)]} [{float(cost[pair])!r}]\n"
+        yield head + "".join(f"\t\t{y} : {p!r}\n" for y, p in moves)

@@ -1,0 +1,288 @@
+"""PRISM's explicit files: transitions, states, labels and rewards of an MDP or a Markov chain.
+
+    NAME.tra    states choices transitions     then  state choice next probability [action]
+    NAME.sta    (x,y)                          then  0:(0,1)
+    NAME.lab    0="init" 1="full"              then  0: 0 1
+    NAME.srew   states entries                 then  state reward
+    NAME.trew   states choices entries         then  state choice next reward
+
+All but the first may be missing. Format: the PRISM manual, "Explicit Model Files". Files hold no
+discount. A label of a state is a word of its name in the model; `init` marks initial states.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellweight.common import checks, files
+from bellweight.common.status import FileError
+from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
+from bellweight.interchange.text import (
+    SUM_TOLERANCE,
+    ActionNames,
+    Lines,
+    action_name,
+    labels_and_initial,
+    state_words,
+)
+from bellweight.models import TabularModel
+from bellweight.models.tabular import Sense
+
+_LABEL = re.compile(r'(\d+)="([^"]*)"')
+
+
+def read_prism(
+    path: str | os.PathLike[str],
+    discount: float,
+    initial: Any = None,
+    *,
+    sense: Sense = "min",
+    actions: Sequence[str] | None = None,
+) -> TabularModel:
+    """Return the model of NAME.tra and the files beside it; rewards are costs unless `sense="max"`.
+
+    `initial` replaces the states labelled `init`. `actions` gives the order of action names, else
+    that of first appearance. Choices without names are numbered. Sums of probabilities may be off
+    by 1e-5, as PRISM allows, and are then scaled.
+    """
+    source = Path(path)
+    table = _read_transitions(source)
+    _add_rewards(source, table)
+    action, action_labels = _actions(table, actions)
+    words = _read_labels(source.with_suffix(".lab"), table.n_states)
+    labels, law = labels_and_initial(words, initial, table.n_states)
+    vectors = _read_states(source.with_suffix(".sta"), table.n_states)
+    first_line = table.first_line
+    rows = Transitions(table.state, action, table.successor, table.probability, table.reward)
+    n_states = table.n_states
+    del table, action
+    return assembled(
+        rows,
+        n_states,
+        discount,
+        law,
+        lambda row: f"{source}, line {first_line + row}",
+        tolerance=SUM_TOLERANCE,
+        sense=sense,
+        state_vectors=vectors,
+        state_labels=labels,
+        action_labels=action_labels,
+        name=source.stem,
+    )
+
+
+def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
+    """Write NAME.tra, .lab, .trew, and .sta where state vectors are whole numbers.
+
+    Costs (rewards of a reward model) are rewards of transitions.
+    """
+    model = tabular(model)
+    target = Path(path).with_suffix(".tra")
+    head = f"{model.n_states} {model.n_pairs} {model.transition.nnz}\n"
+    _write_labels(model, target.with_suffix(".lab"))
+    if model.state_vectors is not None and (model.state_vectors % 1 == 0).all():
+        _write_states(model, target.with_suffix(".sta"))
+    costs = given_cost(model)
+    _write(target.with_suffix(".trew"), head, _lines(model, costs))
+    return _write(target, head, _lines(model, None))
+
+
+@dataclass
+class _Table:
+    n_states: int
+    first_line: int
+    state: Any
+    choice: Any
+    successor: Any
+    probability: Any
+    reward: Any
+    code: Any
+    names: list[str]
+
+
+def _read_transitions(source: Path) -> _Table:
+    lines = Lines(source, "#")
+    rows = iter(lines)
+    head = _header(lines, rows, (2, 3))
+    n_states, is_chain = head[0], len(head) == 2
+    state, choice, successor, code = (array("i") for _ in range(4))
+    probability = array("d")
+    names: dict[str, int] = {}
+    first_line = 0
+    for text in rows:
+        parts = text.split()
+        if is_chain:
+            parts.insert(1, "0")
+        if len(parts) not in (4, 5):
+            raise lines.wrong(f"{len(parts)} entries, expected state choice next probability")
+        first_line = first_line or lines.number
+        state.append(lines.whole(parts[0], n_states))
+        choice.append(lines.whole(parts[1], 2**31))
+        successor.append(lines.whole(parts[2], n_states))
+        probability.append(lines.real(parts[3]))
+        name = parts[4] if len(parts) == 5 else ""
+        code.append(names.setdefault(name, len(names)))
+    if len(state) != head[-1]:
+        raise lines.wrong(f"the file ends after {len(state)} of {head[-1]} transitions")
+    x, k, y, c = (np.frombuffer(part, dtype=np.int32) for part in (state, choice, successor, code))
+    return _Table(
+        n_states, first_line, x, k, y, np.frombuffer(probability), np.zeros(len(x)), c, list(names)
+    )
+
+
+def _header(lines: Lines, rows: Iterator[str], lengths: tuple[int, ...]) -> list[int]:
+    parts = next(rows, "").split()
+    if len(parts) not in lengths or not all(part.isdecimal() for part in parts):
+        raise lines.wrong(f"{' '.join(parts)!r}, expected a header of {lengths[-1]} whole numbers")
+    return [int(part) for part in parts]
+
+
+def _actions(table: _Table, order: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """Return actions by name where every choice has one of its own in its state, else by number."""
+    if "" in table.names:
+        return table.choice, None
+    action, labels = ActionNames(order).settle(table.code, table.names)
+    same_state = table.state[1:] == table.state[:-1]
+    new_choice = same_state & (table.choice[1:] != table.choice[:-1])
+    if (new_choice & (table.code[1:] == table.code[:-1])).any():
+        return table.choice, None
+    return action, labels
+
+
+def _add_rewards(source: Path, table: _Table) -> None:
+    """Put the rewards of states and of transitions on the rows of the table."""
+    states = source.with_suffix(".srew")
+    if states.exists():
+        lines = Lines(states, "#")
+        rewards = np.zeros(table.n_states)
+        for parts in _entries(lines, 2, 2):
+            rewards[lines.whole(parts[0], table.n_states)] = lines.real(parts[1])
+        table.reward = rewards[table.state]
+    moves = source.with_suffix(".trew")
+    if moves.exists():
+        _add_transition_rewards(Lines(moves, "#"), table)
+
+
+def _add_transition_rewards(lines: Lines, table: _Table) -> None:
+    """Add rewards by (state, choice, next); both files list them in the same order."""
+    row, last = 0, len(table.state)
+    state, choice, successor = table.state, table.choice, table.successor
+    found = array("d", bytes(8 * last))
+    for parts in _entries(lines, 4, 3):
+        wanted = tuple(lines.whole(part, 2**31) for part in parts[:3])
+        while row < last and (state[row], choice[row], successor[row]) != wanted:
+            row += 1
+        if row == last:
+            raise lines.wrong(f"{' '.join(parts[:3])} is no transition, or is out of order")
+        found[row] = lines.real(parts[3])
+    table.reward = table.reward + np.frombuffer(found)
+
+
+def _entries(lines: Lines, width: int, head: int) -> Iterator[list[str]]:
+    rows = iter(lines)
+    expected = _header(lines, rows, (head,))[-1]
+    count = 0
+    for text in rows:
+        count += 1
+        parts = text.split()
+        if len(parts) != width:
+            raise lines.wrong(f"{len(parts)} entries, expected {width}")
+        yield parts
+    if count != expected:
+        raise lines.wrong(f"the file ends after {count} of {expected} entries")
+
+
+def _read_labels(source: Path, n_states: int) -> dict[int, list[str]]:
+    if not source.exists():
+        return {}
+    lines = Lines(source, "#")
+    rows = iter(lines)
+    names = dict(_LABEL.findall(next(rows, "")))
+    found: dict[int, list[str]] = {}
+    for text in rows:
+        state, colon, numbers = text.partition(":")
+        if not colon or any(number not in names for number in numbers.split()):
+            raise lines.wrong(f"{text!r}, expected a state, a colon and numbers of labels")
+        found[lines.whole(state.strip(), n_states)] = [names[n] for n in numbers.split()]
+    return found
+
+
+def _read_states(source: Path, n_states: int) -> Any:
+    if not source.exists():
+        return None
+    lines = Lines(source, "#")
+    rows = iter(lines)
+    width = next(rows, "").count(",") + 1
+    vectors = np.zeros((n_states, width))
+    count = 0
+    for text in rows:
+        count += 1
+        state, _, values = text.partition(":")
+        parts = values.strip().strip("()").split(",")
+        if len(parts) != width:
+            raise lines.wrong(f"{len(parts)} values, expected {width}")
+        words = {"true": "1", "false": "0"}
+        vectors[lines.whole(state.strip(), n_states)] = [
+            lines.real(words.get(part.strip(), part.strip())) for part in parts
+        ]
+    if count != n_states:
+        raise lines.wrong(f"the file ends after {count} of {n_states} states")
+    return vectors
+
+
+def _lines(model: TabularModel, costs: Any) -> Iterator[str]:
+    """Yield the lines of each pair: with its action's name, or with its cost."""
+    rows, start = model.transition, model.pair_start
+    names = {int(a): action_name(model, int(a)) for a in np.unique(model.pair_action)}
+    if len(set(names.values())) < len(names):
+        raise FileError("two action labels are the same without their punctuation: rename one")
+    for pair in range(model.n_pairs):
+        state = int(model.pair_state[pair])
+        begin = f"{state} {pair - int(start[state])}"
+        part = slice(rows.indptr[pair], rows.indptr[pair + 1])
+        moves = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
+        if costs is None:
+            end = names[int(model.pair_action[pair])]
+            yield "".join(f"{begin} {y} {p!r} {end}\n" for y, p in moves)
+        else:
+            yield "".join(f"{begin} {y} {float(costs[pair])!r}\n" for y, _ in moves)
+
+
+def _write_labels(model: TabularModel, path: Path) -> None:
+    words = state_words(model)
+    names = {"init": 0, "deadlock": 1}
+    for name in (name for found in words for name in found):
+        if '"' in name:
+            raise FileError(f"the label {name} has a quotation mark: PRISM's files cannot hold it")
+        names.setdefault(name, len(names))
+    head = " ".join(f'{number}="{name}"' for name, number in names.items()) + "\n"
+    marked = (
+        f"{state}: {' '.join(str(names[name]) for name in found)}\n"
+        for state, found in enumerate(words)
+        if found
+    )
+    _write(path, head, marked)
+
+
+def _write_states(model: TabularModel, path: Path) -> None:
+    vectors = checks.float_array(model.state_vectors, "state_vectors", (-1, -1)).astype(np.int64)
+    head = "(" + ",".join(f"x{i}" for i in range(vectors.shape[1])) + ")\n"
+    rows = (f"{i}:({','.join(map(str, vector.tolist()))})\n" for i, vector in enumerate(vectors))
+    _write(path, head, rows)
+
+
+def _write(path: Path, head: str, lines: Iterator[str]) -> Path:
+    return files.write_whole(path, lambda stream: _stream(stream, head, lines))
+
+
+def _stream(stream: Any, head: str, lines: Iterator[str]) -> None:
+    stream.write(head.encode())
+    stream.writelines(line.encode() for line in lines)
