@@ -4,8 +4,16 @@ Each is a factory that returns a model; rules and fast paths of a problem are in
 """
 
 from bellweight.problems.inventory import continuous_inventory
+from bellweight.problems.maintenance import machine_maintenance
 from bellweight.problems.queue_network import QueueNetwork, queue_network
 from bellweight.problems.scheduling import scheduling
 from bellweight.problems.single_queue import single_queue
 
-__all__ = ["QueueNetwork", "continuous_inventory", "queue_network", "scheduling", "single_queue"]
+__all__ = [
+    "QueueNetwork",
+    "continuous_inventory",
+    "machine_maintenance",
+    "queue_network",
+    "scheduling",
+    "single_queue",
+]
