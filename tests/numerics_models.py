@@ -83,6 +83,19 @@ def mixed_scales(seed: int) -> bw.TabularModel:
     return bw.TabularModel.from_arrays(size, moves, 0.9, initial)
 
 
+def plain_moves(following: list[int], cost: list[float], discount: float) -> bw.TabularModel:
+    """One action in each state, which leads to one state for sure; the start is state 0."""
+    n = len(following)
+    moves = np.eye(n)[following][None]
+    return bw.TabularModel.from_arrays(np.array(cost)[:, None], moves, discount, np.eye(n)[0])
+
+
+def nearly_dependent(states: Any) -> Any:
+    """A constant, the state, and the state with a trifle that no double forgets."""
+    x = np.asarray(states, dtype=float)[:, 0]
+    return np.column_stack([np.ones(len(x)), x, x * (1.0 + 1e-9 * np.cos(x))])
+
+
 def problems() -> Iterator[Problem]:
     """Every problem of the list: quick ones first, so that a slow one keeps few waiting."""
     yield from small_problems()
@@ -110,16 +123,31 @@ def small_problems() -> Iterator[Problem]:
     for method in (bw.Fixed("initial"), bw.DIA()):
         name = f"network, sampled, {type(method).__name__}"
         yield Problem(name, network, bw.Polynomial(2), method, sampled)
-    for seed in range(5):
+    for seed in range(10):
         model = functools.partial(random_model, seed)
         yield Problem(f"random {seed}, cubic", model, bw.Polynomial(3), bw.DIA())
         yield Problem(f"random {seed}, exact", model, bw.Indicator(), bw.Fixed("uniform"))
     for power in (-8, -4, 4, 8, 12):
         model = functools.partial(random_model, 7, 10.0**power, 0.99)
         yield Problem(f"random, costs of 1e{power}", model, bw.Polynomial(3), bw.PIA())
-    for seed in range(3):
+    for seed in range(8):
         model = functools.partial(mixed_scales, seed)
         yield Problem(f"mixed scales {seed}", model, bw.Polynomial(3), bw.Fixed("uniform"))
+    for following, cost, discount in (
+        ([3, 3, 1, 0], [5.0, 5.0, 2.0, 4.0], 0.999),
+        ([1, 1, 2], [4.0, 9.0, 8.0], 0.9999),
+        ([1, 2, 0, 3], [1.0, 0.0, 7.0, 1e6], 0.99),
+    ):
+        model = functools.partial(plain_moves, following, cost, discount)
+        yield Problem(f"plain moves {following}", model, bw.Polynomial(2), bw.DIA())
+    for degree in (5, 7):
+        model = functools.partial(random_model, 9)
+        yield Problem(f"random, degree {degree}", model, bw.Polynomial(degree), bw.PIA())
+    for seed in range(4):
+        model, basis = functools.partial(random_model, seed), bw.Custom(nearly_dependent)
+        yield Problem(f"nearly dependent {seed}", model, basis, bw.Fixed("initial"))
+        model = functools.partial(random_model, seed)
+        yield Problem(f"radial {seed}", model, bw.Radial(5), bw.DIA())
     for discount in (0.01, 0.9999):
         model = functools.partial(random_model, 8, 1.0, discount)
         yield Problem(f"random, discount {discount}", model, bw.Polynomial(3), bw.DIA())
@@ -136,7 +164,8 @@ def solved(problem: Problem) -> dict[str, Any]:
     """What is compared between kernels: status, policy, bound and cost."""
     model, options = problem.model(), problem.options()
     try:
-        result = bw.solve(model, problem.basis, problem.method, **options)
+        judge = not isinstance(model, bw.TabularModel)  # there the cost is exact in any case
+        result = bw.solve(model, problem.basis, problem.method, judge=judge, **options)
     except bw.BellweightError as failure:
         return {"status": type(failure).__name__, "message": str(failure)}
     if isinstance(model, bw.TabularModel):

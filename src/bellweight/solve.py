@@ -98,8 +98,9 @@ def solve(
 
     `resume` continues a result (or a saved one) of the same model, basis and method from its
     weights. `progress` is True for a line per iteration, or a function of each `HistoryEntry`. An
-    event model needs `rows=SampledRows(states)`, or `rows=LocalRows()` where it declares its scopes
-    and the basis has functions of few coordinates: then all states count. Its occupancies are
+    event or step model takes `rows=SampledRows(states)`; an event model also `rows=LocalRows()`
+    where it declares its scopes and the basis has functions of few coordinates: then all states
+    count. Without `rows` one of the two is taken, and the result says which. Occupancies are
     simulated as `simulation`, `seed` and `jobs` say. On tabular models everything is exact and
     these do not matter.
     `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over

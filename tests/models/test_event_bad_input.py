@@ -302,9 +302,7 @@ def test_a_basis_that_cannot_be_compiled(basis: bw.bases.Basis) -> None:
 
 
 def test_policies_that_are_none() -> None:
-    with pytest.raises(
-        bw.errors.PolicyError, match=r"TablePolicy is a policy for .*Rule"
-    ):
+    with pytest.raises(bw.errors.PolicyError, match=r"TablePolicy is a policy for .*Rule"):
         bw.evaluate(build(), bw.TablePolicy([0, 1]), 10)
     with pytest.raises(
         bw.errors.PolicyError, match="expected a bellweight policy: use TablePolicy or Rule"

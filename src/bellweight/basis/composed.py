@@ -181,7 +181,8 @@ class Stacked(Basis):
     def function_names(self, dimension: int) -> tuple[str, ...]:
         wanted = self._wanted(dimension)
         members = zip(self.bases, wanted, strict=True)
-        return tuple(b.function_names(dimension)[k] for b, columns in members for k in columns)
+        named = [(basis.function_names(dimension), columns) for basis, columns in members]
+        return tuple(names[k] for names, columns in named for k in columns)
 
     def parts(self, dimension: int) -> list[Part]:
         parts, first = [], 0

@@ -60,7 +60,7 @@ SPOILT: Final = 0.01
 MOVED: Final = 1e-10
 """Share of the largest multiplier by which rounding of the moments may move one."""
 
-MISSED: Final = 2e-15
+MISSED: Final = 5e-16
 """Share of a dropped function's moment by which a dual misses it beyond rounding."""
 
 SAME_MOMENTS: Final = 1e-9

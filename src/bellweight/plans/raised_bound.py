@@ -114,6 +114,7 @@ class _Run:
         self.model = model
         self.basis = settings.basis
         self.rounds: list[BoundRound] = []
+        self._added: list[Basis] = []
         self._began = time.perf_counter()
 
     def until_stopped(self) -> RaisedBoundResult:
@@ -131,10 +132,10 @@ class _Run:
                 )
 
     def _solved(self, new: list[Basis]) -> Iterate:
-        dimension = self.model.dimension
-        for function in new:
-            self.basis = stacked_on(self.basis, function, dimension)
-        settings = self.settings
+        dimension, settings = self.model.dimension, self.settings
+        self._added += new
+        if self._added:
+            self.basis = stacked_on(settings.basis, Stacked(*self._added), dimension)
         setup = setup_of(
             self.model, self.basis, LocalRows(), settings.simulation, settings.seed, settings.jobs
         )

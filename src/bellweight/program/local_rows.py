@@ -58,7 +58,8 @@ from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 _REFERENCE_POINTS = 16  # per basis function
 _TURNS = 12  # coordinates, each kept in turn, of which rows for each value are looked for per pass
 _SEPARATE_ACTIONS = 256  # actions up to which the worst row of each is found
-_FEW_POINTS = 256  # of a part: all of them belong to the reference
+_NEAR_ZERO = 3  # values near zero
+_FEW_POINTS = 1_024  # of a part: all of them belong to the reference
 _SEEDS = 4  # states per basis function that the program starts with
 _UNIT = 2.0**-53
 _SPARE = 8.0  # so that others who add up in another order find the rows to hold, too
@@ -187,10 +188,15 @@ class EliminatedRows(RowSource):
         return np.eye(1, self.n_basis, self._constant)[0]
 
     def triangle(self, weights: FloatArray | None) -> FloatArray:
-        """Return the factor of the features at points drawn evenly from the grid."""
+        """Return the factor of the features at points of the grid, small values twice as often.
+
+        Functions such as min(x_i, 1) min(x_j, 1) differ from others near zero alone.
+        """
         rng = np.random.default_rng(0)
         n = _REFERENCE_POINTS * self.n_basis
-        draws = [self._drawn(rng, n)]
+        points = self._drawn(rng, n)
+        near = points % np.minimum(np.array(self.sizes), _NEAR_ZERO)
+        draws = [np.where(rng.random(points.shape) < 0.5, near, points)]
         for part in self.parts:
             own = grid(part.scope, self.sizes) if self._n_points(part) <= _FEW_POINTS else None
             if own is not None and part.scope:

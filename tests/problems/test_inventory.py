@@ -1,0 +1,74 @@
+"""The continuous inventory: rows by hand, the optimum on a grid, a policy and a proven bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bellweight as bw
+from bellweight.problems.inventory import base_stock, grid_optimum, grid_value, proven_bound
+
+KINKS = np.arange(-3.5, 12.0, 0.5)
+
+
+@pytest.fixture(scope="module")
+def model() -> bw.StepModel:
+    return bw.problems.continuous_inventory()
+
+
+@pytest.fixture(scope="module")
+def result(model: bw.StepModel) -> bw.Result:
+    rows = bw.SampledRows(np.linspace(-4.0, 12.0, 321)[:, None])
+    few = bw.Simulation(episodes=50)
+    basis = bw.PiecewiseLinear(KINKS)
+    return bw.solve(model, basis, bw.Fixed(), rows=rows, simulation=few, judge=False)
+
+
+@pytest.fixture(scope="module")
+def optimum(model: bw.StepModel) -> float:
+    levels, values, _ = grid_optimum(model, 0.05, 1e-4)
+    return float(np.interp(6.0, levels, values))
+
+
+def test_cost_and_next_stock_are_those_of_the_formula(model: bw.StepModel) -> None:
+    cost, _, after = model.expand(np.array([[-3.0], [11.5]]), np.array([5, 60]))
+    demand, weights = model.nodes[:, 0], model.weights
+    for row, (stock, order) in enumerate([(-3.0, 0.5), (11.5, 6.0)]):
+        y = stock + order - demand
+        left = np.minimum(np.maximum(y, -4.0), 12.0)
+        paid = [
+            20 * order + max(s, 0) + 25 * max(-s, 0) + 5 * max(v - 12, 0) + 3000 * max(-4 - v, 0)
+            for s, v in zip(left, y, strict=True)
+        ]
+        np.testing.assert_allclose(after[row, :, 0], left, atol=1e-12)
+        assert cost[row] == pytest.approx(weights @ np.array(paid))
+
+
+def test_the_grid_is_fine_enough_and_so_is_the_quadrature(
+    model: bw.StepModel, optimum: float
+) -> None:
+    more = bw.problems.continuous_inventory(quadrature=96)
+    levels, values, _ = grid_optimum(more, 0.1, 1e-4)
+    assert np.interp(6.0, levels, values) == pytest.approx(optimum, rel=5e-4)
+
+
+def test_the_policy_is_optimal_on_the_grid_and_beats_ordering_up_to_a_level(
+    model: bw.StepModel, result: bw.Result, optimum: float
+) -> None:
+    ours = np.interp(6.0, *grid_value(model, result.policy, 0.05, 1e-4))
+    assert -1e-6 < ours / optimum - 1.0 < 0.005
+    low = np.interp(6.0, *grid_value(model, base_stock(12.0).on(model), 0.05, 1e-4))
+    assert low > 1.2 * ours
+
+
+def test_the_bound_is_proven_and_within_a_hundredth(
+    model: bw.StepModel, result: bw.Result, optimum: float
+) -> None:
+    bound = proven_bound(model, KINKS, result)
+    assert 0.99 * optimum < bound < optimum
+    # The proof's slacks are the least of all: rows at other stocks violate no more than it allows.
+    stocks = np.random.default_rng(1).uniform(-4.0, 12.0, (500, 1))
+    rows = bw.SampledRows(stocks).on(model, result.basis)
+    start = float((result.basis(np.array([[6.0]])) @ result.coef)[0])
+    allowed = (start - bound) * (1.0 - model.discount)
+    assert rows.separate(result.coef, 1.0).violation <= allowed + 1e-7
