@@ -174,7 +174,7 @@ def test_it_shows_itself(grown: bw.plans.EnrichedResult) -> None:
     assert "max(x - " in text
     assert "Stopped: the gap is closed" in text
     assert "<table" in grown._repr_html_()
-    frame = grown.to_frame()
+    frame = grown.to_frame("columns")
     assert frame["cost"] == [one.cost.mean for one in grown.rounds]
     assert len(grown.figure().axes) == 2
 

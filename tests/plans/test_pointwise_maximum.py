@@ -170,7 +170,7 @@ def test_what_it_shows() -> None:
     text = str(found)
     for part in ("1 DIA", "2 Fixed", "maximum", "lower bound", "CONVERGED"):
         assert part in text
-    assert found.to_frame()["cost"][-1] == found.cost.mean
+    assert found.to_frame("columns")["cost"][-1] == found.cost.mean
     assert len(found.charts("gap")) == 1
 
 

@@ -120,7 +120,7 @@ def test_the_best_policy_is_kept_and_ends_are_told() -> None:
     assert len(found.results) < 9  # before the batches are used up: nothing was gained
     text = str(found)
     assert "The optimal cost lies between" in text
-    assert found.to_frame()["functions"][0] == 2
+    assert found.to_frame("columns")["functions"][0] == 2
     assert len(found.charts()) == 1
 
 

@@ -37,7 +37,7 @@ def things(queue: bw.TabularModel, result: bw.Result) -> dict[str, Presentable]:
 def test_everything_has_all_its_faces(name: str, things: dict[str, Presentable]) -> None:
     thing = things[name]
     assert "<table>" in thing._repr_html_()
-    frame = thing.to_frame()
+    frame = thing.to_frame("columns")
     assert len({len(column) for column in frame.values()}) == 1
     assert isinstance(thing.figure(), Figure)
     with pytest.raises(bw.errors.ArgumentError, match="no picture is named 'nothing', expected"):
@@ -64,18 +64,26 @@ def test_rich_never_cuts_a_number(name: str, width: int, things: dict[str, Prese
 def test_frames_hold_the_numbers_themselves(
     result: bw.Result, things: dict[str, Any], queue: bw.TabularModel
 ) -> None:
-    history = result.to_frame()
+    history = result.to_frame("columns")
     assert history["one_norm"] == [record.one_norm for record in result.history]
-    compared = things["comparison"].to_frame()
+    compared = things["comparison"].to_frame("columns")
     assert compared["policy"] == ["ours", "random"]
     gap = things["comparison"].differences["random"]
     assert compared["difference"] == [0.0, gap.mean]
     assert compared["difference_half_width"] == [0.0, gap.half_width]
-    terms = things["certificate"].to_frame()
+    terms = things["certificate"].to_frame("columns")
     assert dict(zip(terms["term"], terms["value"], strict=True))["bound"] == (
         things["certificate"].bound
     )
-    assert things["evaluation"].to_frame()["mean"] == [things["evaluation"].mean]
+    assert things["evaluation"].to_frame("columns")["mean"] == [things["evaluation"].mean]
+
+
+def test_frames_of_pandas_and_polars(result: bw.Result) -> None:
+    columns = result.to_frame("columns")
+    assert result.to_frame()["iteration"].tolist() == columns["iteration"]
+    assert result.to_frame("polars")["objective"].to_list() == columns["objective"]
+    with pytest.raises(bw.errors.ArgumentError, match="kind is 'excel'"):
+        result.to_frame("excel")
 
 
 def test_the_table_of_a_result_says_what_its_text_says(result: bw.Result) -> None:

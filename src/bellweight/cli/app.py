@@ -39,7 +39,8 @@ app = typer.Typer(
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE", help="A shipped problem, an .npz model file, or file.py:factory."
+        metavar="SOURCE",
+        help="A problem, a model file (.npz, .csv, .tra, .drn), or file.py:factory.",
     ),
 ]
 Options = Annotated[
@@ -47,7 +48,8 @@ Options = Annotated[
     typer.Option(
         "--option",
         metavar="KEY=VALUE",
-        help="A parameter of a shipped problem, such as capacity=999; repeat for more. "
+        help="A parameter of a problem, such as capacity=999, or of a file of another package, "
+        "such as discount=0.95; repeat for more. "
         "Lists are written 0,0.2,0.4, lists of lists 0,1;2.",
     ),
 ]

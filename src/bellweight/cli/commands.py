@@ -1,4 +1,4 @@
-"""The commands that solve: solve, problems and demo; auto is in `portfolio.py`."""
+"""The commands solve, convert, problems and demo; auto is in `portfolio.py`."""
 
 from __future__ import annotations
 
@@ -133,8 +133,27 @@ def solve(
 
 
 @app.command(epilog=EPILOG)
+def convert(
+    context: typer.Context,
+    source: Source,
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="The file to write: .npz, .csv, .tra (PRISM) or .drn."),
+    ],
+    option: Options = None,
+) -> int:
+    """Write a model to a file of another package, or to Bellweight's own, by its ending."""
+    with prepared(context, source, option, writes=[target]) as (model, _):
+        from bellweight.interchange import write_model
+
+        write_model(model, target)
+    say(console(None), f"{model!r}\nwritten to {target}")
+    return exits.DONE
+
+
+@app.command(epilog=EPILOG)
 def problems(json: JsonFile = None) -> int:
-    """List the problems that come with Bellweight."""
+    """List the problems that come with Bellweight and with other installed packages."""
     check_writable(json)
     found = parse.problem_list()
     screen = console(json)

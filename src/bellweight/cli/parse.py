@@ -17,6 +17,8 @@ import typer
 from bellweight.common.status import BellweightError, ModelError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from bellweight.basis import Basis
     from bellweight.models import Model
     from bellweight.policies import Policy
@@ -82,6 +84,11 @@ _TAKES = {
 }  # fmt: skip
 
 BASES = "poly:DEGREE, kinks:N, radial:N, fourier:N, affine or indicator"
+
+_MODEL_FILES = (".npz", ".csv", ".tra", ".drn")
+
+ENTRY_POINTS = "bellweight.problems"
+"""The group of entry points by which other packages add problems."""
 
 _WORDS = {"none": None, "true": True, "false": False}
 
@@ -190,19 +197,27 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
 
 
 def model(source: str, parameters: dict[str, Any]) -> Model:
-    """Return the model that a problem name, an `.npz` file or `file.py:factory` stands for."""
+    """Return the model that a problem name, a model file or `file.py:factory` stands for."""
+    from bellweight.interchange.by_ending import READERS, read_model
+
     if source in shipped():
         return _shipped(shipped()[source], parameters)
+    if source in third_party():
+        return _third_party(source, parameters)
+    if Path(source).suffix in READERS:
+        return read_model(source, **parameters)
     if parameters:
-        raise usage("--option goes with a shipped problem; a file or a factory has none")
+        raise usage(
+            "--option goes with a problem or a file of another package; here there are none"
+        )
     path, _, factory = source.rpartition(":")
     if path.endswith(".py"):
         return _from_factory(Path(path), factory)
     if source.endswith(".npz"):
         return _from_file(source)
     raise usage(
-        f"{source!r} is no model: expected a problem ({', '.join(shipped())}), an .npz file, or "
-        "file.py:factory"
+        f"{source!r} is no model: expected a problem ({', '.join(shipped())}), a file "
+        f"(.npz, {', '.join(READERS)}), or file.py:factory"
     )
 
 
@@ -211,7 +226,7 @@ def source_file(source: str) -> Path | None:
     path = source.rpartition(":")[0]
     if path.endswith(".py"):
         return Path(path)
-    return Path(source) if source.endswith(".npz") else None
+    return Path(source) if source.endswith(_MODEL_FILES) else None
 
 
 def shipped() -> dict[str, Callable[..., Model]]:
@@ -229,6 +244,13 @@ def shipped() -> dict[str, Callable[..., Model]]:
     return {name: named[name] for made in kinds for name in returned if returned[name] == made}
 
 
+def third_party() -> dict[str, EntryPoint]:
+    """Return the problems that other installed packages add, by name."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+
+
 def problem_list() -> list[tuple[str, str, list[str]]]:
     """Return the shipped problems: name, what it is, and its parameters with their defaults."""
     found = []
@@ -237,6 +259,16 @@ def problem_list() -> list[tuple[str, str, list[str]]]:
         parameters = _parameters(make).items()
         shown = [f"{key}={_text(value)}" for key, value in parameters]
         found.append((name, about.splitlines()[0], shown))
+    for name, entry in third_party().items():
+        package = f"from {entry.dist.name}" if entry.dist is not None else "installed"
+        try:
+            make = _loaded(name)
+        except ModelError as problem:
+            found.append((name, f"{package}: {problem}", []))
+            continue
+        about = (inspect.getdoc(make) or "no description").splitlines()[0]
+        shown = [f"{key}={_text(value)}" for key, value in _defaults(make).items()]
+        found.append((name, f"{about} ({package})", shown))
     return found
 
 
@@ -309,6 +341,28 @@ def _shipped(make: Callable[..., Model], parameters: dict[str, Any]) -> Model:
         if key not in known:
             raise usage(f"--option {key} is unknown, expected one of {', '.join(known)}")
     return make(**parameters)
+
+
+def _loaded(name: str) -> Callable[..., Model]:
+    """Return the function that another package offers as a problem."""
+    entry = third_party()[name]
+    try:
+        make = entry.load()
+    except Exception as problem:
+        raise ModelError(
+            f"the problem {name} ({entry.value}) cannot be loaded: {type(problem).__name__}: "
+            f"{problem}"
+        ) from problem
+    if not callable(make):
+        raise ModelError(f"the problem {name} ({entry.value}) is no function that makes a model")
+    found: Callable[..., Model] = make
+    return found
+
+
+def _third_party(name: str, parameters: dict[str, Any]) -> Model:
+    from bellweight.backends import backend_of
+
+    return backend_of(_shipped(_loaded(name), parameters)).model
 
 
 def _parameters(make: Callable[..., Model]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bellweight.common.optional import data_frame
 from bellweight.common.status import ArgumentError
 from bellweight.display.charts import Picture
 from bellweight.display.markup import to_frame, to_html
@@ -43,9 +44,12 @@ class Presentable(ABC):
         """Return the numbers that `to_frame` exports; those of `table` by default."""
         return self.table()
 
-    def to_frame(self) -> dict[str, list[Any]]:
-        """Return columns of numbers by name: `pandas.DataFrame(thing.to_frame())`, if you like."""
-        return to_frame(self.records())
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return the numbers as a frame of `"pandas"` or `"polars"`, or a dictionary, `"columns"`.
+
+        None is pandas where it is installed, and the dictionary where it is not.
+        """
+        return data_frame(to_frame(self.records()), kind)
 
     def figure(self, *names: str) -> Figure:
         """Return the pictures of these names, or all, as one Matplotlib figure."""

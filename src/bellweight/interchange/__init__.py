@@ -4,9 +4,11 @@ One file for each border; what they share is in `assembly.py`. Packages of other
 when they are asked for, and a missing one is an error that names the extra to install.
 """
 
+from bellweight.interchange.by_ending import read_model, write_model
 from bellweight.interchange.drn import read_drn, write_drn
 from bellweight.interchange.frames import from_frame, read_csv, to_frame, write_csv
 from bellweight.interchange.gymnasium import from_gymnasium, policy_for_gymnasium, to_gymnasium
+from bellweight.interchange.policies import policy_frame, read_policy, write_policy
 from bellweight.interchange.prism import read_prism, write_prism
 from bellweight.interchange.quantecon import from_quantecon, to_quantecon
 from bellweight.interchange.toolbox import from_toolbox, to_toolbox
@@ -17,8 +19,11 @@ __all__ = [
     "from_quantecon",
     "from_toolbox",
     "policy_for_gymnasium",
+    "policy_frame",
     "read_csv",
     "read_drn",
+    "read_model",
+    "read_policy",
     "read_prism",
     "to_frame",
     "to_gymnasium",
@@ -26,5 +31,7 @@ __all__ = [
     "to_toolbox",
     "write_csv",
     "write_drn",
+    "write_model",
+    "write_policy",
     "write_prism",
 ]

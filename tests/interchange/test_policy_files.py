@@ -1,0 +1,101 @@
+"""Policies as tables and as Python files, and model files by their endings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+
+import bellweight as bw
+from bellweight.cli.main import run
+from bellweight.interchange import (
+    policy_frame,
+    read_model,
+    read_policy,
+    write_model,
+    write_policy,
+)
+
+
+@pytest.fixture(scope="module")
+def queue() -> bw.TabularModel:
+    return bw.problems.single_queue(capacity=12, initial="empty")
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+@pytest.mark.parametrize("randomised", [False, True])
+def test_tables_there_and_back(
+    queue: bw.TabularModel, ending: str, randomised: bool, tmp_path: Path
+) -> None:
+    policy = bw.Uniform().on(queue) if randomised else bw.exact.optimal(queue).policy
+    path = write_policy(policy, tmp_path / f"p.{ending}")
+    again = read_policy(path, queue)
+    np.testing.assert_array_equal(again.probabilities(queue), policy.probabilities(queue))
+
+
+def test_a_python_file_needs_only_python(queue: bw.TabularModel, tmp_path: Path) -> None:
+    best = bw.exact.optimal(queue).policy
+    text = write_policy(best, tmp_path / "p.py").read_text(encoding="utf-8")
+    assert "import" not in text
+    place: dict[str, object] = {}
+    exec(text, place)
+    for state in range(queue.n_states):
+        assert place["action"](state) == queue.label(best.action(state))  # type: ignore[operator]
+    text = write_policy(bw.Uniform().on(queue), tmp_path / "q.py").read_text(encoding="utf-8")
+    exec(text, place)
+    chances = place["probabilities"](3)  # type: ignore[operator]
+    assert list(chances.values()) == [0.2] * 5
+
+
+def test_a_table_that_does_not_fit_is_refused(queue: bw.TabularModel, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("state,action,probability\n0,rate 0,1\n1,rate 7,1\n", encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match="row 1: state '1', action 'rate 7'"):
+        read_policy(path, queue)
+    path.write_text("state,action,probability\n0,rate 0,1\n", encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match="in state 1 sum to 0"):
+        read_policy(path, queue)
+    path.write_text("a,b\n", encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match=r"no table|sum to 0"):
+        read_policy(path, queue)
+    with pytest.raises(bw.BellweightError, match=r"policy\.on\(model\)"):
+        write_policy(bw.Uniform(), path)
+
+
+def test_frames_of_policies(queue: bw.TabularModel) -> None:
+    frame = policy_frame(bw.exact.optimal(queue).policy, kind="polars")
+    assert isinstance(frame, polars.DataFrame)
+    assert frame.columns == ["state", "action", "probability"]
+    assert len(frame) == queue.n_states
+
+
+@pytest.mark.parametrize("ending", ["csv", "tra", "drn", "npz"])
+def test_convert_and_solve_by_the_ending(ending: str, tmp_path: Path) -> None:
+    target = tmp_path / f"m.{ending}"
+    empty = ["--option", "capacity=12", "--option", "initial=empty"]
+    assert run(["convert", "single_queue", str(target), *empty]) == 0
+    words = [] if ending == "npz" else ["--option", "discount=0.98"]
+    words += ["--option", "initial=0"] if ending == "csv" else []
+    found = tmp_path / "found.json"
+    assert run(["solve", str(target), *words, "--json", str(found), "--no-judge"]) == 0
+    cost = json.loads(found.read_text(encoding="utf-8"))["cost"]
+    queue = bw.problems.single_queue(capacity=12, initial="empty")
+    expected = bw.solve(queue, bw.Polynomial(3), bw.DIA(), judge=False).cost
+    assert expected is not None
+    assert cost == pytest.approx(expected.mean, rel=1e-9)
+
+
+def test_endings_and_options_are_checked(
+    queue: bw.TabularModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(bw.BellweightError, match="holds no discount"):
+        read_model(tmp_path / "m.csv")
+    with pytest.raises(bw.BellweightError, match=r"colour is no option of \.drn"):
+        read_model(tmp_path / "m.drn", discount=0.9, colour=3)
+    with pytest.raises(bw.BellweightError, match=r"expected \.csv, \.tra, \.drn, \.npz"):
+        write_model(queue, tmp_path / "m.xls")
+    assert run(["solve", str(tmp_path / "m.csv")]) != 0
+    assert "discount" in capsys.readouterr().err
