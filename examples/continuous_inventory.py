@@ -30,11 +30,14 @@ spacing = 0.1 / fineness
 levels, values, orders = grid_optimum(model, spacing)
 optimum = float(np.interp(6.0, levels, values))
 ours = float(np.interp(6.0, *grid_value(model, result.policy, spacing)))
-rule = float(np.interp(6.0, *grid_value(model, base_stock(12.0).on(model), spacing)))
+rules = {level: base_stock(level).on(model) for level in np.arange(10.0, 21.0, 2.0)}
+costs = {level: np.interp(6.0, *grid_value(model, rules[level], spacing)) for level in rules}
+level = min(costs, key=lambda one: costs[one])
 bound = proven_bound(model, kinks, result)
 print(f"optimal cost from stock 6      {optimum:9.2f}")
 print(f"our policy                     {ours:9.2f}  ({100 * (ours / optimum - 1):+.3f} %)")
-print(f"ordering up to 12              {rule:9.2f}  ({100 * (rule / optimum - 1):+.3f} %)")
+print(f"ordering up to {level:<4g}            {costs[level]:9.2f}  ", end="")
+print(f"({100 * (costs[level] / optimum - 1):+.3f} %, the best of {len(costs)} levels)")
 print(f"proven lower bound             {bound:9.2f}  ({100 * (bound / optimum - 1):+.3f} %)")
 
 figure = Figure(figsize=(9.0, 4.0), layout="constrained")

@@ -27,6 +27,6 @@ def test_machines_wear_by_themselves_and_the_crew_renews(model: bw.StepModel) ->
 
 
 def test_the_rule_renews_the_two_most_worn(model: bw.StepModel) -> None:
-    rule = replace_the_worst(3, least=2)
-    found = [model.actions[rule.fn(np.array(x))] for x in ([1, 3, 2], [1, 1, 1], [0, 1, 2])]
+    rule = replace_the_worst(3, least=2).on(model)
+    found = [model.actions[rule.action(x)] for x in ([1, 3, 2], [1, 1, 1], [0, 1, 2])]
     assert found == ["machine 1 and machine 2", "none", "machine 2"]

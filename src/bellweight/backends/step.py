@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.backends.event import USUAL_STATES, EventBackend, EventSetup
+from bellweight.backends.event import PLAIN_STEPS, USUAL_STATES, EventBackend, EventSetup
 from bellweight.models import StepModel
-from bellweight.policies import Uniform
+from bellweight.policies import Greedy, Policy, Uniform
 from bellweight.program import SampledRows
 from bellweight.simulation import distinct_states
+
+_JUDGING_TERMS = 200_000_000  # terms of expectations that compiled loops add up in a second
 
 
 class StepSetup(EventSetup):
@@ -35,6 +37,14 @@ class StepBackend(EventBackend):
 
     def _sampled_setup(self, *settings: Any) -> StepSetup:
         return StepSetup(*settings)
+
+    def judging_steps(self, policy: Policy) -> int:
+        """Return fewer steps where each greedy decision takes many expectations."""
+        steps = super().judging_steps(policy)
+        if not isinstance(policy, Greedy):
+            return steps
+        terms = self._steps.n_actions * self._steps.n_nodes * policy.coef.size
+        return min(steps, max(PLAIN_STEPS, _JUDGING_TERMS // terms))
 
     def _usual_states(self, seed: int) -> SampledRows:
         """Return rows at states all over the box, and at some that acting at random leads to."""

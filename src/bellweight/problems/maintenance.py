@@ -77,17 +77,17 @@ def machine_maintenance(
     )
 
 
-def replace_the_worst(n: int = 10, least: int = 2) -> Rule:
+def replace_the_worst(n: int = 10, least: int = 1) -> Rule:
     """Return the rule that renews the two most worn machines whose level is at least `least`."""
     place = np.zeros((n + 1, n + 1), dtype=np.int64)
     for action, crew in enumerate(_crews(n)):
         first, second = (*crew, n, n)[:2]
         place[first, second] = place[second, first] = action
 
-    def rule(state: Any) -> int:
+    def rule(state: Any, parameters: Any) -> int:
         first, second = n, n
         for i in range(n):
-            if state[i] < least:
+            if state[i] < parameters[0]:
                 continue
             if first == n or state[i] > state[first]:
                 first, second = i, first
@@ -95,7 +95,7 @@ def replace_the_worst(n: int = 10, least: int = 2) -> Rule:
                 second = i
         return int(place[first, second])
 
-    return Rule(rule)
+    return Rule(rule, [least])
 
 
 def _crews(n: int) -> list[tuple[int, ...]]:
