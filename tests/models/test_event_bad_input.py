@@ -280,12 +280,18 @@ def test_episodes_and_horizon() -> None:
         bw.solve(build(), bw.Affine(), bw.DIA(), rows=rows, simulation=bw.Simulation(horizon=1))
 
 
-@pytest.mark.parametrize("rows", [None, bw.program.AllRows()], ids=["none", "all"])
-def test_an_event_model_needs_sampled_rows(rows: Any) -> None:
+def test_an_event_model_has_no_list_of_all_rows() -> None:
     with pytest.raises(
         bw.errors.ArgumentError, match=r"SampledRows\(sample_states\(model, 5000\)\)"
     ):
-        bw.solve(build(), bw.Affine(), bw.Fixed(), rows=rows)
+        bw.solve(build(), bw.Affine(), bw.Fixed(), rows=bw.program.AllRows())
+
+
+def test_without_rows_an_event_model_says_which_states_were_taken() -> None:
+    result = bw.solve(build(), bw.Affine(), bw.Fixed(), judge=False)
+    assert result.status is bw.Status.CONVERGED
+    assert "sampled rows" in result.model_size
+    assert "acting at random" in str(result)
 
 
 def test_a_tabular_model_needs_all_rows() -> None:
