@@ -290,6 +290,8 @@ def test_every_shipped_problem_is_listed_with_its_defaults(
         "single_queue",
         "queue_network",
         "scheduling",
+        "continuous_inventory",
+        "machine_maintenance",
     ]
     parameters = listed[1]["parameters"]
     assert "groups=0,2,7;1,5;3,4,6" in parameters

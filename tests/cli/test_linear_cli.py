@@ -355,4 +355,4 @@ def test_the_phases_of_a_tabular_cycle_are_exact(cycling_of_three: bw.TabularMod
     result = bw.solve(cycling_of_three, bw.Polynomial(3), bw.PIA())
     phases = result_document(result, cycling_of_three)["phases"]
     assert len(phases) == 3
-    assert {(phase["half_width"], phase["is_constant"]) for phase in phases} == {(None, False)}
+    assert {(phase["half_width"], phase["is_constant"]) for phase in phases} == {(0.0, False)}
