@@ -337,7 +337,10 @@ def test_affine_bases_are_in_order(basis: bw.bases.Basis) -> None:
     [
         (bw.Polynomial(2), "needs an affine value function"),
         (bw.Polynomial(0), "needs an affine value function"),
-        (bw.Custom(lambda s: np.column_stack([np.ones(len(s)), s])), "a Custom basis cannot run"),
+        (
+            bw.Custom(lambda s: np.column_stack([np.ones(len(s)), s])),
+            "a Custom basis is not made of monomials",
+        ),
         (bw.Affine(lower=[0.0]), r"lower bound has shape \(1,\), expected \(2\)"),
         (bw.Affine(lower=1.0, upper=0.0), "exceeds its upper"),
     ],
@@ -410,7 +413,7 @@ class Alternating:
             bw.Rule(lambda s: 1.0 * (s < s.mean())),
             r"\[1.0\] among others and \[0.0\] when .* alone",
         ),
-        (bw.TablePolicy([0]), r"Table is not a policy for linear models"),
+        (bw.TablePolicy([0]), r"TablePolicy is not a policy for linear models"),
         (bw.Greedy(bw.Affine(), np.zeros(5)), r"5 coefficients for a linear model of 1 state"),
         (Scripted(lambda s: np.full((len(s), 1), -1.0)), r"policy's action .* order is -1"),
         (Scripted(lambda s: np.zeros(len(s))), r"the policy's action has shape \([0-9]+,\)"),
