@@ -206,13 +206,22 @@ def test_geometric_states_stay_within_bounds_at_the_edge_of_the_unit_interval(
     decay: float,
 ) -> None:
     upper = np.array([0, 1, 2, 5, 17, 100, 348, 349, 1_000])
-    sampler = bw.models.Geometric(decay).sampler(upper)
+    model = bw.EventModel(
+        dimension=len(upper), actions=1, events=1, cost=idle, probability=[[0.0]],
+        move=np.zeros((1, len(upper))), discount=0.9, initial=bw.models.Geometric(decay),
+        upper=upper, compiled=False,
+    )  # fmt: skip
+    first_state = model.loops.source.load().first_state
     for u in (0.0, 0.5, np.nextafter(1.0, 0.0)):
         state = np.full(len(upper), -1)
-        sampler(state, np.full(len(upper), u))
+        first_state(state, 0, np.full(len(upper), u), model.loops.data, None)
         assert (state >= 0).all()
         assert (state <= upper).all()
     assert decay > 0.5 or state[1] == 1
+
+
+def idle(state: Any) -> float:
+    return 0.0
 
 
 def test_sampled_occupancy_states_follow_the_occupancy() -> None:

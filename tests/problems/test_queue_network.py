@@ -164,7 +164,7 @@ def test_rules_share_their_compiled_code_and_act_as_written() -> None:
         "last": em.NETWORK.last_buffer_first(),
         "priority": em.NETWORK.static_priority((3, 1, 0, 2)),
     }
-    sources = {rule.compiled(model).source for rule in rules.values()}
+    sources = {rule.compiled(model).loops.source for rule in rules.values()}
     assert len(sources) == 1
     for rule in rules.values():
         bound = rule.on(model)

@@ -350,7 +350,7 @@ def wrong_use(kind: str) -> None:
     ("kind", "error", "text"),
     [
         ("degree", bw.errors.BasisError, "affine value function"),
-        ("custom", bw.errors.BasisError, "Custom basis cannot run"),
+        ("custom", bw.errors.BasisError, "affine value function"),
         ("rows", bw.errors.ArgumentError, "expected PricedRows"),
         ("columns", bw.errors.ArgumentError, "columns"),
         ("time limit", bw.errors.ArgumentError, "time_limit"),

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.basis import Affine, Basis
+from bellweight.basis import Affine, Basis, Polynomial
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError, ModelError, SolverError, Status
@@ -266,8 +266,8 @@ class LinearRows(RowSource):
         return np.asarray(coef[0] + self.pool_states @ coef[1:])
 
     def _check_basis(self) -> None:
-        wanted = Affine().words(self.model.dimension)
-        if not isinstance(self.basis, Basis) or self.basis.words(self.model.dimension) != wanted:
+        n, basis = self.model.dimension, self.basis
+        if not isinstance(basis, Affine | Polynomial) or basis.words(n) != Affine().words(n):
             raise BasisError(
                 "pricing a linear model needs an affine value function, or the slack would not be "
                 "linear: use Affine(), or enumerate the model with to_tabular()"
