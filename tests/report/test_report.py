@@ -14,7 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from cli_runs import failure
-from event_models import network
+from event_models import line, network
 
 import bellweight as bw
 from bellweight.cli import exits
@@ -74,7 +74,11 @@ def test_every_chart_is_one_that_plotly_knows(
             go.Figure(chart)  # raises on a property that Plotly does not have
 
 
-def test_warnings_stand_before_everything_else(events: bw.Result, tmp_path: Path) -> None:
+def test_warnings_stand_before_everything_else(tmp_path: Path) -> None:
+    plain = line()  # nothing says what its parts look at, so nothing can be proven
+    rows = bw.SampledRows(bw.sample_states(plain, 20, seed=1))
+    few = bw.Simulation(200)
+    events = bw.solve(plain, bw.Affine(), bw.Fixed(), rows=rows, simulation=few, judge=False)
     page = body(bw.report(events, tmp_path / "page.html", episodes=100))
     assert "No bound is proven" in page
     assert page.index("No bound is proven") < page.index("What was solved")
