@@ -11,7 +11,7 @@ from scipy import stats
 
 import bellweight as bw
 from bellweight.evaluation.evaluate import rollout_of
-from bellweight.simulation import episodes as simulated
+from bellweight.simulation import blocks as simulated
 
 
 @pytest.fixture

@@ -291,6 +291,8 @@ class EventActor(Actor):
         return self._chosen(several_states(states, self.model.dimension), rng)
 
     def _chosen(self, states: Any, rng: np.random.Generator | None) -> IntArray:
+        if len(states) == 0:
+            return np.zeros(0, dtype=np.int64)
         vectors = self.model.check_states(states, "state")
         if rng is None:
             drawn = next((x for x in vectors if self.compiled.draws_in(x)), None)

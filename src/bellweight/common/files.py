@@ -190,8 +190,8 @@ def _unreadable(source: Path, problem: Exception) -> FileError:
 
 def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
-    if not fits(version, int):
-        raise _DamagedError("its format is no number")
+    if not fits(version, int) or version < 1:
+        raise _DamagedError("its format is no number from 1 on")
     if version > FORMAT:
         raise FileError(
             f"{source} has file format {version}, this version reads up to {FORMAT}: "

@@ -81,6 +81,8 @@ def interval_text(mean: float, half_width: float, sign: str = "", between: str =
     if not half_width:
         shown = number_text(mean)
         return f"+{shown}" if sign and mean >= 0.0 else shown
+    if not math.isfinite(half_width):
+        return f"{number_text(mean)} {between} {half_width:g}"
     digits = min(12, max(0, 1 - math.floor(math.log10(half_width))))
     return f"{mean:{sign},.{digits}f} {between} {half_width:,.{digits}f}"
 
