@@ -12,10 +12,10 @@ SOURCES := $(shell find src -name '*.py')
 PICTURES := $(patsubst examples/%.py,build/gallery/%.png,$(wildcard examples/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test test-slow lint format docs dist bench studies clean
+.PHONY: help install browser demo test test-slow lint format docs dist bench bench-compare bench-page studies clean
 
 help:  ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP)  ## Make .venv and install the package with pinned dependencies
 
@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: $(STAMP)  ## Solve the single queue by every method, and write a page that shows it
+demo: $(STAMP)  ## Solve a queue and prove it, then a network, and write a page that shows it
 	@$(BIN)/bellweight demo
 
 # Reports are tested in a real browser; a machine without one gets it, or is told how.
@@ -61,7 +61,7 @@ format: $(STAMP)  ## Fix what can be fixed automatically, and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(STAMP) $(PICTURES)  ## Build the documentation into site/, which opens without a server
+docs: $(STAMP) $(PICTURES) build/gallery/tutorial.txt  ## Build the documentation into site/, which opens without a server
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
 	@echo "open site/index.html"
 
@@ -71,12 +71,26 @@ build/gallery/%.png: examples/%.py $(SOURCES) | $(STAMP)
 	@echo "running $<"
 	@cd build/gallery && ../../$(BIN)/python ../../$< > $*.txt
 
+# The tutorial draws its own pictures.
+build/gallery/tutorial.txt: docs/tutorial.md $(SOURCES) | $(STAMP)
+	@mkdir -p build/gallery
+	@echo "running $<"
+	@cd build/gallery && ../../$(BIN)/python ../../mkdocs_hooks.py ../../docs/tutorial.md > tutorial.new
+	@mv build/gallery/tutorial.new $@
+
 dist: $(STAMP)  ## Build the wheel and the source distribution into dist/
 	@rm -rf build  # what an earlier version left there would be packed too
 	@$(BIN)/python -m build --outdir dist .
 
 bench: $(STAMP)  ## Measure speed as ratios against a peer in the same run
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-compare: $(STAMP)  ## Measure again and fail where a figure is 20 % worse than in BASE=file.json
+	@test -n "$(BASE)" || { echo "error: name the earlier figures, as in make bench-compare BASE=before.json (written by make bench ARGS='--json before.json')" >&2; exit 1; }
+	$(BIN)/python benchmarks/run.py --base $(BASE) $(ARGS)
+
+bench-page: $(STAMP)  ## Measure and write docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py --page docs/benchmarks.md $(ARGS) || true
 
 studies: $(STAMP)  ## Run the study beyond the paper, an hour or so (ARGS="--quick": minutes)
 	$(BIN)/python -m studies.beyond $(ARGS)

@@ -1,16 +1,20 @@
-"""What the documentation does beyond MkDocs: formulas as MathML, and the examples of the gallery.
+"""What the documentation does beyond MkDocs: formulas, examples, notebooks, the version.
 
 Formulas become MathML when the site is built, so a reader needs no script and no network. The
 gallery shows each example's own words, the picture it drew and what it printed (`make docs` runs
-them first); nothing of that is stored beside the text.
+them first); nothing of that is stored beside the text. Notebooks become pages with the outputs
+that they store. `python mkdocs_hooks.py PAGE.md` runs the Python blocks of a page for its pictures.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import html
+import json
 import os
 import re
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent
+NOTEBOOKS = ROOT / "notebooks"
 PICTURES = Path(os.environ.get("GALLERY", ROOT / "build" / "gallery"))
 
 _EXAMPLE = re.compile(r"<!-- example: (\w+) -->")
@@ -27,8 +32,21 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 _SCRIPT = re.compile(r'<mi mathvariant="script">([A-Z])</mi>')
 
 
+def on_config(config: Any, **_: Any) -> Any:
+    """Show the version at the foot of every page."""
+    text = (ROOT / "src" / "bellweight" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "(.+)"', text, flags=re.MULTILINE)
+    if found is None:
+        raise PluginError("src/bellweight/__init__.py has no __version__")
+    config.copyright = f"Bellweight {found[1]}"
+    return config
+
+
 def on_files(files: Files, config: Any, **_: Any) -> Files:
-    """Add the examples' pictures to the site."""
+    """Add the examples' pictures to the site, and a page for each notebook."""
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for file in _notebook(notebook, config):
+            files.append(file)
     for picture in sorted(PICTURES.glob("*.png")):
         files.append(File.generated(config, f"gallery/{picture.name}", abs_src_path=str(picture)))
     return files
@@ -70,6 +88,31 @@ def _example(name: str) -> str:
 """
 
 
+def _notebook(path: Path, config: Any) -> list[File]:
+    """Return the page of a notebook, its pictures, and the notebook itself."""
+    place = f"notebooks/{path.stem}"
+    found = [File.generated(config, f"{place}.ipynb", abs_src_path=str(path))]
+    parts = []
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        code = "\n".join(line for line in source.splitlines() if not line.startswith("%"))
+        parts.append(f"```py\n{code}\n```")
+        for output in cell["outputs"]:
+            if output["output_type"] == "stream":
+                parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
+                continue
+            picture = base64.b64decode(output["data"]["image/png"])
+            name = f"{path.stem}-{number}.png"
+            found.append(File.generated(config, f"notebooks/{name}", content=picture))
+            parts.append(f"![What the cell draws]({name}){{ .picture }}")
+    parts.append(f"[The notebook]({path.name}) runs in Jupyter.")
+    page = "\n\n".join(parts)
+    return [File.generated(config, f"{place}.md", content=page), *found]
+
+
 def _mathml(found: re.Match[str]) -> str:
     is_display = found[2] == "["
     formula = convert(html.unescape(found[3]).strip(), display="block" if is_display else "inline")
@@ -78,3 +121,15 @@ def _mathml(found: re.Match[str]) -> str:
     if "\\" in formula:
         raise PluginError(f"a command in this formula is not known: {found[3].strip()}")
     return f'<div class="formula">{formula}</div>' if is_display else formula
+
+
+def run_blocks(page: Path) -> None:
+    """Run the Python blocks of a page as one script, in the current folder."""
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "__main__"})
+
+
+if __name__ == "__main__":
+    run_blocks(Path(sys.argv[1]))

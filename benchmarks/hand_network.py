@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bellweight.common.streams import draw, episode_key
+from bellweight.common.compiled import draw, episode_key
 
 UNIT = 11.5
 ARRIVAL = 1.0 / UNIT

@@ -6,8 +6,9 @@ counts: noise only ever adds. Standard library only, so that importing this cost
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any
@@ -94,3 +95,35 @@ def take_turns(repeats: int, *works: Callable[[], Any]) -> list[tuple[float, Any
     """Run the works in turn, several times; return the best time of each, with its answer."""
     rounds = [[seconds(work) for work in works] for _ in range(repeats)]
     return [min(column, key=itemgetter(0)) for column in zip(*rounds, strict=True)]
+
+
+def exponent(sizes: Sequence[float], taken: Sequence[float]) -> float:
+    """Return the slope of the line through the logarithms of sizes and times."""
+    x = [math.log(size) for size in sizes]
+    y = [math.log(max(one, 1e-9)) for one in taken]
+    middle, level = sum(x) / len(x), sum(y) / len(y)
+    spread = sum((a - middle) ** 2 for a in x)
+    return sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True)) / spread
+
+
+def losses(lines: list[dict[str, Any]], base: list[dict[str, Any]], most: float) -> list[str]:
+    """Return which figures are worse than those of an earlier run by more than a share `most`.
+
+    Ratios may not fall, figures with an upper limit may not rise; one that is gone is a loss too.
+    """
+    now = {line["name"]: line for line in lines}
+    found = []
+    for before in base:
+        name, after = before["name"], now.get(before["name"])
+        if before["verdict"] == "SKIPPED":
+            continue
+        if after is None or after["verdict"] == "SKIPPED":
+            found.append(f"{name}: not measured now")
+            continue
+        kind = "ours" if before["limit"] else "ratio"
+        old, new = before[kind], after[kind]
+        if old is None:
+            continue
+        if new is None or (new > old * (1.0 + most) if before["limit"] else new < old * (1 - most)):
+            found.append(f"{name}: {kind} {old:.3g} before, {new if new is None else f'{new:.3g}'}")
+    return found

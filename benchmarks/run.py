@@ -1,8 +1,10 @@
 """Measure speed as ratios against a peer in the same run: `make bench`.
 
-    python benchmarks/run.py [names...] [--json FILE]
+    python benchmarks/run.py [names...] [--quick] [--json FILE] [--page FILE] [--base FILE]
 
-Prints one line per figure and exits with 1 when a target is missed.
+Prints one line per figure and exits with 1 when a target is missed. `--quick` takes small sizes of
+the benchmarks that have them. `--page` writes a page for people. `--base` compares with an earlier
+`--json` instead of with the targets, and exits with 1 when a figure is 20 % worse.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import traceback
 from importlib.metadata import version
 from pathlib import Path
 
-from measure import ENVIRONMENT, HEADER, Line
+from measure import ENVIRONMENT, HEADER, Line, losses
 
 NAMES = (
     "alp_full",
@@ -30,7 +32,12 @@ NAMES = (
     "policy_generation",
     "clinic",
     "memory",
+    "startup",
+    "distinct_states",
+    "growth",
 )
+QUICK_NAMES = ("startup", "distinct_states", "growth")
+MOST_LOST = 0.2
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
 
 
@@ -39,6 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure speed as ratios against a peer.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"some of: {', '.join(NAMES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument("--quick", action="store_true", help="small sizes, a minute or two")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page (Markdown)")
+    parser.add_argument("--base", type=Path, metavar="FILE", help="figures of an earlier --json")
     options = parser.parse_args()
     for name in options.names:
         if name not in NAMES:
@@ -47,20 +57,29 @@ def main() -> int:
     warn_if_busy()
     print(HEADER, flush=True)
     lines: list[Line] = []
-    for name in options.names or NAMES:
-        for line in measured(name):
+    base = None if options.base is None else json.loads(options.base.read_text(encoding="utf-8"))
+    for name in options.names or (QUICK_NAMES if options.quick else NAMES):
+        for line in measured(name, options.quick):
             print(line, flush=True)
             lines.append(line)
+    records = [line.record() for line in lines]
     if options.json is not None:
-        report = {"machine": machine(), "lines": [line.record() for line in lines]}
+        report = {"machine": machine(), "lines": records}
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if options.page is not None:
+        options.page.write_text(page(lines, quick=options.quick), encoding="utf-8")
+    if base is not None:
+        lost = losses(records, base["lines"], MOST_LOST)
+        print("\n".join(f"LOST {text}" for text in lost) or "no figure is 20 % worse")
+        return 1 if lost else 0
     return 1 if any(line.verdict == "MISSED" for line in lines) else 0
 
 
-def measured(name: str) -> list[Line]:
+def measured(name: str, quick: bool = False) -> list[Line]:
     """Run one benchmark; one that breaks off misses its target and leaves the others alone."""
     try:
-        lines: list[Line] = importlib.import_module(name).run()
+        run = importlib.import_module(name).run
+        lines: list[Line] = run(quick=True) if quick and name in QUICK_NAMES else run()
     except Exception as problem:
         traceback.print_exc()
         return [Line(name, wrong=f"broke off with {type(problem).__name__}: {problem}")]
@@ -82,9 +101,54 @@ def warn_if_busy() -> None:
         print(f"warning: {text}", file=sys.stderr)
 
 
+def page(lines: list[Line], *, quick: bool) -> str:
+    """Return the figures as a page of the documentation."""
+    found = machine()
+    versions = ", ".join(f"{name} {found[name]}" for name in ("python", *PEERS))
+    text = [
+        "# Benchmarks",
+        "",
+        "Made by `make bench-page`. Every ratio is against a peer measured in the same run: above",
+        "1 ours is faster. An exponent is the growth of CPU time with the size of the problem: 1",
+        "is linear. Figures that miss their target are shown like the others.",
+        "",
+        f"Machine: {found['processor']}, {found['cores']} cores, {found['platform']}; {versions}.",
+        f"Load when the page was written: {found['load']:.1f}."
+        + (" Quick mode: small sizes, whose times are noisy." if quick else ""),
+        "",
+        "| figure | ours | peer | ratio | target | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for line in lines:
+        ours, peer = (
+            "" if number is None else f"{number:.3g} {line.unit}"
+            for number in (line.ours, line.peer)
+        )
+        ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
+        target = f"at most {line.target:g}" if line.limit else f"ratio {line.target:g}"
+        text.append(f"| {line.name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")
+    text += ["", "## Remarks", ""]
+    text += [
+        f"- {line.name}: {note}" for line in lines for note in (*line.notes, line.wrong) if note
+    ]
+    return "\n".join(text) + "\n"
+
+
+def processor() -> str:
+    """Return the name of the processor, where the system tells."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or "unknown processor"
+    names = [row.split(":", 1)[1].strip() for row in text.splitlines() if "model name" in row]
+    return names[0] if names else "unknown processor"
+
+
 def machine() -> dict[str, object]:
     """Return what the figures were measured on."""
     return {
+        "processor": processor(),
+        "load": os.getloadavg()[0],
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),

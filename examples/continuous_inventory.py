@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import bellweight as bw
-from bellweight.problems.inventory import base_stock, grid_optimum, grid_value, proven_bound
+from bellweight.problems.order_rules import base_stock
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--quick", action="store_true", help="fewer kinks and fewer stocks")
@@ -26,19 +26,30 @@ result = bw.solve(
     simulation=bw.Simulation(episodes=50), judge=False,
 )  # fmt: skip
 
-spacing = 0.1 / fineness
-levels, values, orders = grid_optimum(model, spacing)
-optimum = float(np.interp(6.0, levels, values))
-ours = float(np.interp(6.0, *grid_value(model, result.policy, spacing)))
-rules = {level: base_stock(level).on(model) for level in np.arange(10.0, 21.0, 2.0)}
-costs = {level: np.interp(6.0, *grid_value(model, rules[level], spacing)) for level in rules}
+grid = model.to_tabular(grid=160 * fineness + 1)
+best = bw.exact.optimal(grid)
+levels, values = grid.states[:, 0], best.values
+orders = best.policy.actions(np.arange(grid.n_states))
+
+
+def cost_of(policy):
+    """Return the cost from stock 6 on the grid."""
+    table = bw.TablePolicy(policy.actions(grid.states))
+    return float(grid.initial @ bw.exact.policy_value(grid, table))
+
+
+optimum = float(grid.initial @ values)
+ours = cost_of(result.policy)
+rules = {level: base_stock(level, 6.0, 0.1).on(model) for level in np.arange(10.0, 21.0, 2.0)}
+costs = {level: cost_of(rules[level]) for level in rules}
 level = min(costs, key=lambda one: costs[one])
-bound = proven_bound(model, kinks, result)
+bound = result.lower_bound
 print(f"optimal cost from stock 6      {optimum:9.2f}")
 print(f"our policy                     {ours:9.2f}  ({100 * (ours / optimum - 1):+.3f} %)")
 print(f"ordering up to {level:<4g}            {costs[level]:9.2f}  ", end="")
 print(f"({100 * (costs[level] / optimum - 1):+.3f} %, the best of {len(costs)} levels)")
 print(f"proven lower bound             {bound:9.2f}  ({100 * (bound / optimum - 1):+.3f} %)")
+print(f"({result.lower_bound_reason})")
 
 figure = Figure(figsize=(9.0, 4.0), layout="constrained")
 left, right = figure.subplots(1, 2)

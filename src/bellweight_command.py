@@ -17,3 +17,7 @@ def main() -> None:
         print("\ninterrupted: nothing was finished", file=sys.stderr)
         sys.exit(130)  # bellweight.cli.exits.INTERRUPTED, which is not loaded yet
     command()
+
+
+if __name__ == "__main__":
+    main()

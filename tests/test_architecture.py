@@ -194,7 +194,8 @@ def test_only_the_master_imports_the_solver() -> None:
 KINDS = {
     "TabularModel", "EventModel", "LinearModel", "TabularRows", "EventRows", "LinearRows",
     "ListedRows", "TabularSetup", "EventSetup", "LinearSetup", "TabularBackend", "EventBackend",
-    "LinearBackend", "StepModel", "StepBackend", "FunctionModel",
+    "LinearBackend", "StepModel", "StepBackend", "FunctionModel", "FunctionSetup",
+    "FunctionBackend", "FactoredModel", "FactoredBackend",
 }  # fmt: skip
 # The models' own files may ask for their kind; so may the backends.
 OWN_FILES = ("models/", "backends/", "program/priced_rows.py", "exact/")
@@ -275,9 +276,12 @@ def test_all_names_exist_and_none_is_forgotten() -> None:
     assert len(set(bw.__all__)) == len(bw.__all__)
     for name in bw.__all__:
         assert getattr(bw, name) is not None
+    body = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8")).body
+    checked = next(node for node in body if isinstance(node, ast.If))
+    assert ast.unparse(checked.test) == "TYPE_CHECKING"
     imported = {
         alias.asname or alias.name
-        for node in ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8")).body
+        for node in checked.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -286,7 +290,7 @@ def test_all_names_exist_and_none_is_forgotten() -> None:
 
 def test_parts_of_the_compiled_loops_use_only_parts_before_them() -> None:
     folder = SOURCE / "models" / "kernels"
-    library = {"features", "layouts", "noise_draws", "tables"}
+    library = {"features", "layouts", "many_features", "noise_draws", "tables"}
     for kind in kernels.KINDS:
         known = {"user_functions", *library}
         for part in kernels.parts(kind):

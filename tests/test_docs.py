@@ -21,6 +21,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for script in (ROOT / "examples").glob("*.py"):
         Image.new("RGB", (400, 300)).save(pictures / f"{script.stem}.png")
         (pictures / f"{script.stem}.txt").write_text("what it printed\n", encoding="utf-8")
+    tutorial = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    for name in re.findall(r"gallery/(tutorial-\w+\.png)", tutorial):
+        Image.new("RGB", (400, 300)).save(pictures / name)
     built = subprocess.run(
         [sys.executable, "-W", "error", "-m", "mkdocs", "build", "-q", "--strict", "-d", place],
         cwd=ROOT,
@@ -67,3 +70,25 @@ def test_every_page_is_there_with_its_examples(site: Path) -> None:
 def test_the_reference_shows_functions_and_not_modules_of_the_same_name(site: Path) -> None:
     for name, text in pages(site).items():
         assert "doc-symbol-module" not in text, name
+
+
+def test_search_finds_what_people_ask_for(site: Path) -> None:
+    text = (site / "search" / "search_index.js").read_text(encoding="utf-8").lower()
+    for word in ("maximise", "reward", "gym", "average cost", "kink", "static priorit"):
+        assert word in text, word
+
+
+def test_every_page_has_a_version_and_a_way_on(site: Path) -> None:
+    from bellweight import __version__
+
+    for name, text in pages(site).items():
+        assert f"Bellweight {__version__}" in text, name
+        assert "md-footer__link--next" in text or "md-footer__link--prev" in text, name
+
+
+def test_the_notebooks_are_shown_with_their_outputs(site: Path) -> None:
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        text = pages(site)[f"notebooks/{path.stem}.html"]
+        assert "What the cell draws" in text
+        assert (site / "notebooks" / path.name).exists()
+    assert "none below 117.15" in pages(site)["notebooks/queue.html"]

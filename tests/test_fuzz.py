@@ -29,7 +29,7 @@ FAILED_ONCE = (
     152, 211, 272, 326, 332, 351, 426, 446, 467, 487, 517, 544, 547, 576, 634, 647, 683, 696, 710,
     711, 715, 721, 756, 771, 775, 844, 847, 863, 885, 890, 931, 965, 1035, 1074, 1091, 1221, 1334,
     1375, 1481, 1557, 1684, 1933, 1934, 1976, 2003, 2090, 2352, 2792, 2827, 2952, 3017,
-    3595, 3893, 3925, 6276, 7187, 7465, 7596,
+    3106, 3595, 3893, 3925, 4441, 6128, 6276, 6598, 7143, 7187, 7465, 7596, 8917,
 )  # fmt: skip
 
 
@@ -41,6 +41,18 @@ def test_random_cases(first: int) -> None:
     ]
     assert not wrong, "\n".join(wrong)
     assert not [line["case"] for line in lines if line["undecided"]]
+
+
+TAKE_LONG = (3216,)
+"""Numbers whose rational reference takes half a minute."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", TAKE_LONG)
+def test_numbers_that_failed_once_and_take_long(number: int) -> None:
+    line = record(number)
+    assert not line["wrong"]
+    assert not line["undecided"]
 
 
 @pytest.mark.parametrize("number", FAILED_ONCE)

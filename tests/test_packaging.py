@@ -64,7 +64,7 @@ def check_metadata(text: str) -> None:
     assert "discounted, infinite-horizon" in found["Summary"]
     assert len(found["Summary"]) <= 512
     assert found["Description-Content-Type"] == "text/markdown"
-    assert "**Scope:** discounted, infinite horizon" in found.get_payload()
+    assert "**Scope:** discounted costs, infinite horizon" in found.get_payload()
 
 
 @pytest.mark.timeout(900)

@@ -7,29 +7,26 @@ the reported weights.
 from __future__ import annotations
 
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from itertools import zip_longest
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from bellweight.backends import Estimate, Iterate, Point, Setup, backend_of, setup_of
+from bellweight.backends import Estimate, Evidence, Iterate, Point, Setup, backend_of, setup_of
 from bellweight.basis import Basis
 from bellweight.common import checks, files, identity
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import (
     ArgumentError,
-    BellweightError,
     BellweightWarning,
     Status,
 )
 from bellweight.models import Model
-from bellweight.models.compile import announcing
+from bellweight.models.announce import announcing, to_stderr
 from bellweight.program import (
     AllRows,
     LocalRows,
@@ -38,7 +35,8 @@ from bellweight.program import (
     SampledRows,
     cost_unit,
 )
-from bellweight.results import judgement
+from bellweight.program.doubts import given_up
+from bellweight.results import PlanResult, judgement
 from bellweight.results.result import CyclePhase, Result
 from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Method, Outcome, Stop, select_weights
@@ -59,6 +57,7 @@ _MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[HistoryEntry], None]
 Rows = AllRows | SampledRows | PricedRows | LocalRows
 Found = TypeVar("Found")
+Warned = TypeVar("Warned", bound="Result | PlanResult")
 
 
 @overload
@@ -96,20 +95,38 @@ def solve(
 ) -> Any:
     """Choose weights, solve the program, and return a `Result`; or carry out a plan.
 
-    `resume` continues a result (or a saved one) of the same model, basis and method from its
-    weights. `progress` is True for a line per iteration, or a function of each `HistoryEntry`. An
-    event or step model takes `rows=SampledRows(states)`; an event model also `rows=LocalRows()`
-    where it declares its scopes and the basis has functions of few coordinates: then all states
-    count. Without `rows` one of the two is taken, and the result says which. Occupancies are
-    simulated as `simulation`, `seed` and `jobs` say. On tabular models everything is exact and
-    these do not matter.
-    `regularisation` adds that much times ||dual||^2 / 2 to the dual program: its dual spreads over
-    more states, and rows may be violated by what the audit reports. A plan, such as `Auto()`, makes
-    several solves with these arguments and returns what it says.
+    Args:
+        model: a tabular, event, step or linear model.
+        basis: the functions of which the value function is a sum, such as `Polynomial(3)`.
+        method: how the weights are chosen, such as `DIA()`; or a plan, such as `Auto()`, which
+            makes several solves with these arguments and returns what it says.
+        rows: the Bellman rows of models whose states are not listed. An event or step model takes
+            `SampledRows(states)`; an event model also `LocalRows()` where it declares its scopes
+            and the basis has functions of few coordinates: then all states count. Without it one
+            of the two is taken, and the result says which.
+        simulation: how occupancies are estimated; on tabular models everything is exact.
+        stop: when the iteration ends.
+        regularisation: adds that much times ||dual||^2 / 2 to the dual program: its dual spreads
+            over more states, and rows may be violated by what the audit reports.
+        seed: decides everything random.
+        jobs: how many workers simulate; all cores by default.
+        progress: True for a line per iteration, or a function of each `HistoryEntry`.
+        resume: a result, or the file of one, of the same model, basis and method: it is continued
+            from its weights.
+        judge: whether the policy is compared with acting at random and with the method's target,
+            exactly on tabular models and elsewhere by about a second of simulation:
+            `result.judgement`. A policy that is no better is warned of.
 
-    With `judge` the policy is compared with acting at random and with the method's target, exactly
-    on tabular models and elsewhere by about a second of simulation: `result.judgement`. A policy
-    that is no better is warned of.
+    What is compiled is said on stderr and is not counted in `result.seconds`.
+
+    Returns:
+        A `Result`, or what the plan returns.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> result = bw.solve(queue, bw.Polynomial(3), bw.DIA())
+        >>> result.status.name
+        'CONVERGED'
     """
     if not isinstance(method, Method | Plan):
         raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
@@ -128,15 +145,16 @@ def solve(
         checks.at_least_zero(regularisation, "regularisation")
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
-        found = method.run(
-            SolveSettings(
-                model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
-                regularisation=regularisation, seed=seed, jobs=jobs, progress=progress,
-                judge=judge,
-            )
+        settings = SolveSettings(
+            model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
+            regularisation=regularisation, seed=seed, jobs=jobs, progress=progress, judge=judge,
         )  # fmt: skip
-        return _warned(found) if isinstance(found, Result) else found
-    with announcing(_say) if progress is True else nullcontext():
+        with announcing(to_stderr):
+            found = method.run(settings)
+            if isinstance(found, PlanResult) and judge:
+                found = _plan_judged(method, settings, found)
+        return _warned(found) if isinstance(found, Result | PlanResult) else found
+    with announcing(to_stderr) as compilation:
         setup = setup_of(model, basis, rows, simulation, seed, jobs, regularisation)
         earlier = _earlier(resume, model, method, setup)
         limits = stop or Stop()
@@ -149,7 +167,8 @@ def solve(
             history=() if earlier is None else earlier.history[: earlier.reported_iteration],
             watch=watch_of(progress),
         )
-        seconds = time.perf_counter() - began + (0.0 if earlier is None else earlier.seconds)
+        seconds = time.perf_counter() - began - compilation.seconds
+        seconds += 0.0 if earlier is None else earlier.seconds
         result = result_of(setup, method, outcome, limits, seed, seconds)
         return _warned(judged(setup, outcome, result) if judge else result)
 
@@ -158,27 +177,23 @@ def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
     """Return a result with its policy judged; one that was interrupted is left as it is."""
     if result.status is Status.INTERRUPTED:
         return result
-    try:
-        found, notes = judgement.judge(
-            setup,
-            result.policy,
-            outcome.target,
-            cost=None if result.cost is None else result.cost.mean,
-            lower_bound=result.lower_bound,
-        )
-    except KeyboardInterrupt:
-        unknown = (
-            "the policy was not judged, because that was interrupted: bellweight.compare(model, "
-            '{"result": result.policy, "random": Uniform()}) does it'
-        )
-        return replace(result, warnings=(*result.warnings, unknown))
-    except BellweightError as problem:
-        unknown = f"the policy was not judged, because that failed: {problem}"
-        return replace(result, warnings=(*result.warnings, unknown))
-    return replace(result, cost=found.cost, judgement=found, warnings=(*result.warnings, *notes))
+    found, notes = judgement.judged(
+        setup, result.policy, outcome.target, result.cost, result.lower_bound
+    )
+    cost = result.cost if found is None else found.cost
+    return replace(result, cost=cost, judgement=found, warnings=(*result.warnings, *notes))
 
 
-def _warned(result: Result) -> Result:
+def _plan_judged(plan: Plan[Any], settings: SolveSettings, result: PlanResult) -> PlanResult:
+    """Return what a plan found with its policy judged."""
+    setup = settings.setup()
+    target = plan.target(setup)
+    bound: float | None = getattr(result, "lower_bound", None)  # not every plan proves one
+    found, notes = judgement.judged(setup, result.policy, target, result.cost, bound)
+    return replace(result, judgement=found, warnings=(*result.warnings, *notes))
+
+
+def _warned(result: Warned) -> Warned:
     for note in result.warnings:
         warnings.warn(note, BellweightWarning, stacklevel=3)
     return result
@@ -187,10 +202,6 @@ def _warned(result: Result) -> Result:
 def watch_of(progress: bool | Watch) -> Watch | None:
     """Return what to do after each iteration; True is a line for each."""
     return _print_iteration if progress is True else (progress or None)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _reached(result: Result) -> Point:
@@ -209,10 +220,12 @@ def run_part(
     """Run a method as part of a plan, `owner` if the result is to name it; Ctrl-C is passed on."""
     began = time.perf_counter()
     limits = settings.stop or stop or Stop()
-    outcome = select_weights(setup, method, limits, watch=watch_of(settings.progress), visit=visit)
+    with announcing(to_stderr) as compilation:
+        watch = watch_of(settings.progress)
+        outcome = select_weights(setup, method, limits, watch=watch, visit=visit)
     if outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - began - compilation.seconds
     return result_of(setup, owner or method, outcome, limits, settings.seed, seconds)
 
 
@@ -241,12 +254,12 @@ def _earlier(
     if not identity.same(earlier.basis, basis):
         raise ArgumentError(
             f"resume was solved with another basis, though its functions have the same names"
-            f"{_doubt(earlier.basis, basis)}: use the same basis"
+            f"{identity.doubt_of(earlier.basis, basis)}: use the same basis"
         )
     if not identity.same(earlier.method, method):
         raise ArgumentError(
             f"resume is a result of {_difference(earlier.method, method)}"
-            f"{_doubt(earlier.method, method)}: use the same method and settings, or "
+            f"{identity.doubt_of(earlier.method, method)}: use the same method and settings, or "
             "start=Fixed(result.weights)"
         )
     if earlier.regularisation != setup.regularisation:
@@ -272,24 +285,6 @@ def _difference(earlier: Any, method: Method) -> str:
     return f"{kind} with {name}={shown}"
 
 
-def _doubt(earlier: Any, given: Any) -> str:
-    """Return why functions in settings may not have been recognised."""
-    unstored = _unstored(earlier)
-    if unstored is None:
-        return ""
-    return identity.doubt(unstored.digest, identity.digest(given))
-
-
-def _unstored(value: Any) -> files.Unstored | None:
-    """Return the first thing in some settings that a file could not hold, if there is one."""
-    if isinstance(value, files.Unstored):
-        return value
-    parts: list[Any] = list(value) if isinstance(value, tuple) else []
-    if is_dataclass(value):
-        parts = [getattr(value, f.name) for f in fields(value) if f.compare]
-    return next((found for part in parts if (found := _unstored(part)) is not None), None)
-
-
 def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
     """Return where two lists of names, not the same, first differ."""
     pairs = zip_longest(earlier, names, fillvalue="missing")
@@ -309,6 +304,7 @@ def result_of(
     iterate, model = outcome.iterate, setup.model
     coef = iterate.solution.coef
     bound = setup.proven(coef, iterate.moments)
+    evidence = setup.evidence(iterate.solution, iterate.dual)
     dual = setup.over_pairs(iterate.dual)
     return Result(
         status=outcome.status,
@@ -324,13 +320,15 @@ def result_of(
         policy=iterate.greedy,
         objective=iterate.solution.objective,
         lower_bound=None if bound is None else bound.value,
-        lower_bound_kind="unproven" if bound is None else "exact",
+        lower_bound_kind="unproven" if bound is None else setup.proof()[0],
+        lower_bound_reason="" if bound is None else setup.proof()[1],
+        evidence=evidence,
         cost=setup.cost(iterate.greedy) if setup.is_exact else None,
         moments_error=iterate.point.standard_error,
         history=outcome.history,
         reported_iteration=outcome.reported,
         phases=tuple(_phase(setup, *phase) for phase in _paired(outcome)),
-        warnings=_notes(setup, iterate, bound),
+        warnings=(*_notes(setup, iterate, bound), *_draws_note(iterate, evidence)),
         stop=stop,
         seed=seed,
         seconds=seconds,
@@ -369,8 +367,12 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
     if bound is not None and _took_much(setup, iterate, bound):
         notes.append(
             f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
-            "what it takes to make every row hold in spite of rounding; use a lower degree or "
-            "fewer functions that look alike for a bound that keeps more"
+            f"what it takes to make every row hold {setup.repair_advice}"
+        )
+    if setup.rows.untold:
+        notes.append(
+            f"{setup.rows.untold}: what the program says of states beyond the sample rests on the "
+            "few that these lead to; add constraint states"
         )
     dropped = setup.program().dropped
     if dropped:
@@ -379,14 +381,12 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
             f"{len(dropped)} of {setup.rows.n_basis} basis functions depend on earlier ones and "
             f"were dropped (coefficient zero): {shown}"
         )
-        if iterate.solution.given_up > 0.0:
-            note += (
-                "; they differ from the others by so little that what the objective could gain "
-                "from them is lost to rounding: use functions that differ more"
-            )
-            if np.isfinite(iterate.solution.given_up):
-                note += f" (given up: {iterate.solution.given_up:.3g})"
         notes.append(note)
+    doubts = iterate.solution.doubts
+    if doubts:
+        notes.append("; ".join(doubts))
+    elif iterate.solution.given_up > 0.0:
+        notes.append(given_up(iterate.solution.given_up))
     if iterate.solution.status is Status.INACCURATE:
         largest = float(np.abs(iterate.solution.coef).max())
         if largest > _HUGE * abs(iterate.solution.objective):
@@ -407,6 +407,17 @@ def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str,
             f"{iterate.solution.audit.violation:.3g}, so the program is not proven solved"
         )
     return tuple(notes)
+
+
+def _draws_note(iterate: Iterate, evidence: Evidence | None) -> tuple[str, ...]:
+    """Return a warning where the draws that stand for a law decide much of the answer."""
+    error = None if evidence is None else evidence.draws_error
+    if error is None or error <= _MUCH * abs(iterate.solution.objective):
+        return ()
+    return (
+        f"expectations are averages of draws, and another set of draws moves the objective by "
+        f"about {error:.3g}: use more draws (draws=), or give the law of the noise",
+    )
 
 
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:

@@ -62,7 +62,7 @@ def test_on_the_queue_they_do() -> None:
 def test_phases_of_a_cycle_are_candidates_of_their_own() -> None:
     model = bw.problems.scheduling("tiny").to_tabular(clip=True)
     probe = bw.analysis.weights_matter(model, bw.Polynomial(1))
-    assert probe.names == ("initial", "Random", "PIA phase 1", "PIA phase 2")
+    assert probe.names == ("initial", "where random actions lead", "PIA phase 1", "PIA phase 2")
     assert probe.matters
     assert probe.complete
     assert probe.distinct == 2

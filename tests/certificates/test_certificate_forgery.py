@@ -28,7 +28,7 @@ NUMBERS = ["bound", "value", "cost"]
 
 def tabular() -> tuple[bw.Certificate, Any]:
     queue = bw.problems.single_queue(capacity=12, discount=0.9)
-    result = bw.solve(queue, bw.Polynomial(2), bw.DIA(target=bw.Fixed("uniform")))
+    result = bw.solve(queue, bw.Polynomial(2), bw.DIA(target=bw.Fixed("uniform")), judge=False)
     return bw.certify(queue, result), queue
 
 
@@ -169,7 +169,7 @@ def test_one_infinite_claim_does_not_carry_the_others() -> None:
     forged = replace(certificate, value=math.inf, cost=5.0, bound=0.0)
     found = bw.verify(model, forged)
     assert not found.passed
-    assert "finite" in str(found)
+    assert "finite" in " ".join(str(found).split())
     with pytest.raises(bw.errors.ArgumentError, match="finite"):
         forged.sealed()
 
@@ -329,7 +329,7 @@ def test_a_rule_cannot_be_verified_and_the_reason_is_said() -> None:
     rule = bw.Rule(lambda states: np.column_stack([np.minimum(states[:, 0], 4), 0 * states[:, 0]]))
     found = bw.verify(model, bw.certify(model, result, rule, episodes=20))
     assert not found.passed
-    assert "a Rule, which a certificate cannot hold" in str(found)
+    assert "a Rule, which a certificate cannot hold" in " ".join(str(found).split())
 
 
 def test_the_violation_of_a_linear_model_is_proven_by_multipliers() -> None:
@@ -373,7 +373,7 @@ def test_a_claim_to_simulate_for_ever_is_refused() -> None:
     certificate, model = estimated()
     found = bw.verify(model, forged(certificate, episodes=10**15))
     assert not found.passed
-    assert "not simulated again" in str(found)
+    assert "not simulated again" in " ".join(str(found).split())
 
 
 # The verifier's own arithmetic

@@ -42,6 +42,21 @@ def test_the_confidence_is_kept(small) -> None:
     assert (np.array(bounds) <= optimum).sum() >= 6
 
 
+def test_a_cubic_value_function_gets_close_on_a_criss_cross_network() -> None:
+    """Three queues, lambda 0.6, mu 2, 1, 2; smaller and with a lower discount than in the study."""
+    unit = 0.6 + 0.6 + 2.0 + 2.0
+    rates = [rate / unit for rate in (0.6, 0.6, 0.0, 2.0, 1.0, 2.0)]
+    net = QueueNetwork(rates[:3], rates[3:], routes=(2, None, None), groups=((0, 1), (2,)))
+    model = net.model(discount=0.9, initial=(2, 2, 0), upper=5, compiled=False)
+    table = model.to_tabular()
+    optimum = float(table.initial @ bw.exact.optimal(table).values)
+    rows = bw.SampledRows(table.states.astype(np.int64))
+    result = bw.solve(model, bw.Polynomial(3), bw.Fixed(), rows=rows, judge=False)
+    found = relaxed_bound(model, result, paths=40, horizon=45, seed=1)
+    assert 0.9 * optimum < found.bound < optimum
+    assert found.mean > 0.96 * optimum
+
+
 def test_it_does_not_depend_on_the_blocks(small) -> None:
     model, result, _ = small
     one = relaxed_bound(model, result, paths=30, horizon=20, seed=3, jobs=1)

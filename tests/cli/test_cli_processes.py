@@ -61,18 +61,19 @@ def launched(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_while_loading_is_one_line() -> None:
+@pytest.mark.parametrize("module", ["bellweight.common.lazy", "numba"])
+def test_ctrl_c_while_loading_is_one_line(module: str) -> None:
     script = """
 import signal, sys
 class Interrupting:
     def find_spec(self, name, *rest):
-        if name == "numba":
+        if name == "MODULE":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
 from bellweight_command import main
 main()
 """
-    process = launched(script)
+    process = launched(script.replace("MODULE", module), "solve", *QUEUE)
     assert process.returncode == exits.INTERRUPTED
     assert process.stderr == "\ninterrupted: nothing was finished\n"
 

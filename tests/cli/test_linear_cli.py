@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,9 @@ def test_solve_says_what_it_did_and_what_next(
     assert run(["solve", *TINY, "--save", saved]) == exits.DONE
     captured = capsys.readouterr()
     assert "DIA on tiny clinic (4 state and 6 action variables, discount 0.99)" in captured.out
-    assert "columns     " in captured.out
+    assert re.search(r"^weights     \d+ iterations in ", captured.out, re.MULTILINE)
+    facts = bw.Result.load(saved).table().cells()
+    assert any(row[0] == "columns" and "priced in" in row[1] for row in facts)
     assert "occupancy   40 episodes of 688 steps" in captured.out
     assert "states      " not in captured.out
     again = f"bellweight evaluate {saved} --model scheduling --option size=tiny"
@@ -223,7 +226,7 @@ def test_a_run_resumes_to_the_same_answer(
         (["--basis", "indicator"], "expected affine for a linear model"),
         (["--method", "fixed", "--weights", "uniform"], "expected initial for a linear model"),
         (["--start", "geometric:0.5"], "expected initial for a linear model"),
-        (["--option", "speed=1"], "expected one of size, capacity"),
+        (["--option", "speed=1"], "there is no --option speed: expected size, capacity"),
     ],
 )
 def test_wrong_usage_is_one_line(

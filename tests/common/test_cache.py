@@ -252,6 +252,7 @@ import warnings
 with warnings.catch_warnings(record=True) as heard:
     warnings.simplefilter("always")
     import bellweight
+    bellweight.solve
 import numba
 print(numba.config.CACHE_DIR)
 print([str(one.message) for one in heard if one.category is bellweight.errors.BellweightWarning])

@@ -141,10 +141,26 @@ def test_a_custom_basis_comes_back_as_a_note_and_still_acts(
     for name in ("coef", "moments", "weights", "dual", "objective", "history", "status", "method"):
         assert_same(getattr(result, name), getattr(loaded, name), name)
     assert [loaded.policy.action(x) for x in range(31)] == result.policy.table.tolist()
-    with pytest.raises(
-        bw.errors.BasisError, match=r"bends was not stored: build Custom\(fn\) again"
-    ):
+    with pytest.raises(bw.errors.BasisError, match=r"bends was not stored: load the result with"):
         loaded.basis(small_queue.states)
+    whole = bw.Result.load(tmp_path / "result.npz", small_queue, bw.Custom(bends, ["one", "root"]))
+    assert np.array_equal(whole.basis(small_queue.states), bends(small_queue.states))
+    assert bw.verify(small_queue, bw.certify(small_queue, whole)).passed
+
+    def straight(states: np.ndarray) -> np.ndarray:
+        return np.column_stack([np.ones(len(states)), states])
+
+    for other in (bw.Custom(straight, ["one", "root"]), bw.Polynomial(1)):
+        with pytest.raises(bw.errors.FileError, match=r"solved with another basis .*bends.*: load"):
+            bw.Result.load(tmp_path / "result.npz", small_queue, other)
+
+
+def test_a_basis_that_is_fitted_is_recognised(small_queue: bw.TabularModel, tmp_path: Path) -> None:
+    path = tmp_path / "result.npz"
+    bw.solve(small_queue, bw.Radial(4, seed=3), bw.PIA()).save(path)
+    assert bw.Result.load(path, small_queue, bw.Radial(4, seed=3)).status is bw.Status.CONVERGED
+    with pytest.raises(bw.errors.FileError, match="another basis"):
+        bw.Result.load(path, small_queue, bw.Radial(4, seed=4, width=2.0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

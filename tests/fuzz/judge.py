@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -74,7 +75,7 @@ class _Judge:
         name = result.status.name
         if name == "INACCURATE":
             # What coefficients of doubles cannot carry is no fault when it is said.
-            said = any("rounding spoils" in note for note in result.warnings)
+            said = any("rounding" in note and ": " in note for note in result.warnings)
             found.check(said, "INACCURATE", str(result.audit))
         else:
             found.check(name in _ENDS, f"status {name}", result.status.message)
@@ -95,6 +96,9 @@ class _Judge:
         if result.regularisation > 0.0:
             self._penalty()
         else:
+            if self._says_what_is_given_up(truth):
+                found.notes.append("given up, said")
+                return
             check_objective(found, result, truth, self.zero)
             self._bound_is_useful(truth)
             listed = Listed(
@@ -105,25 +109,43 @@ class _Judge:
     def _truth(self) -> Exact:
         """Return the exact optimum; functions that were dropped are left out where that is right.
 
-        That is so where they depend on others up to rounding, and where the result says what the
-        objective loses without them.
+        That is so where they depend on others up to rounding.
         """
-        kept = np.flatnonzero(self.result.coef)
         lengths = np.linalg.norm(self.features, axis=0)
         truth = self._optimum(np.arange(len(lengths)))
-        if len(kept) in (0, len(lengths)):
+        kept = self._kept()
+        if len(kept) == len(lengths):
             return truth
         unit = self.features / np.where(lengths > 0.0, lengths, 1.0)
         sizes = np.linalg.svd(unit, full_matrices=False)[1]
-        said = any("dropped" in note and "objective" in note for note in self.result.warnings)
-        if sizes[-1] > ROUNDED * sizes[0] and not said:
+        if sizes[-1] > ROUNDED * sizes[0]:
             return truth
         dropped = self._optimum(kept)
         off = [abs(float(t.objective) - self.result.objective) for t in (truth, dropped)]
         if off[0] <= off[1]:
             return truth
-        self.found.notes.append("dropped, said" if said else "dependent up to rounding")
+        self.found.notes.append("dependent up to rounding")
         return dropped
+
+    def _kept(self) -> Any:
+        """Return the functions that were not dropped, as the result says."""
+        names = np.array(self.result.names, dtype=object)
+        said = [re.search(r"dropped \(coefficient zero\): (.*)", t) for t in self.result.warnings]
+        dropped = {name for found in said if found for name in found[1].split(", ")}
+        if "..." in dropped:
+            return np.flatnonzero(self.result.coef)
+        return np.flatnonzero([name not in dropped for name in names])
+
+    def _says_what_is_given_up(self, truth: Exact) -> bool:
+        """Return whether the result names, rightly, what its objective is short of."""
+        for text in self.result.warnings:
+            amount = re.search(r"given up: about ([-+.e0-9]+)\)", text)
+            if amount and self.result.objective < float(truth.objective):
+                short = float(truth.objective) - self.result.objective
+                return abs(short - float(amount[1])) <= 0.25 * short + self.zero
+            if "by how much was not found" in text:
+                return bool(self.result.status.name == "INACCURATE")
+        return False
 
     def _optimum(self, kept: Any) -> Exact:
         rows = self.rows

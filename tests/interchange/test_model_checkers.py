@@ -157,7 +157,7 @@ def test_a_markov_chain_has_one_action(tmp_path: Path) -> None:
     [
         ("tra", "2 3 4\n0 0 0 0.5 go\n", "line 2: the file ends after 1 of 4"),
         ("tra", "2 3\n0 0 0.5\n0 2 0.5\n1 1 1\n", "line 3: '2', expected a whole number below 2"),
-        ("tra", "2 3\n0 0 0.5\n0 1 0.4\n1 1 1\n", "line 2: the probabilities of state 0"),
+        ("tra", "2 2 3\n0 0 0 0.5\n0 0 1 0.4\n1 0 1 1\n", "line 2: the probabilities of state 0"),
         ("tra", "two\n", "line 1: 'two', expected a header"),
         ("tra", "", "expected a header"),
         ("sta", "(s,b)\n0:(0,false)\n", "line 2: the file ends after 1 of 2 states"),

@@ -177,12 +177,30 @@ def still(state: Any) -> float:
     return state[0]
 
 
+def changing(state: Any, action: int, noise: Any) -> float:
+    state[0] = min(max(state[0] + ORDERS[action] - noise[0], -2.0), 6.0)
+    return state[0]
+
+
+def filling(state: Any, noise: Any, successor: Any) -> None:
+    noise[0] += 1.0
+    successor[0] = state[0]
+
+
+def spoiled(state: Any, noise: Any) -> float:
+    return np.nan if noise[0] == 0.0 else 1.0
+
+
+def never(state: Any, action: int) -> bool:
+    return state[0] > 1.5
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"step": far, "upper": 1.5}, r"in state \[1\.0\], action 0 \(order 0\).*out of the box"),
     ({"step": broken, "lower": None}, r"action 0 \(order 0\), noise \[1\.0\]: the next state is"),
     ({"step": long}, r"returns \(.*\), expected the next state, 1 numbers"),
     ({"step": silent}, r"returns nothing, expected the next state"),
-    ({"step": still}, r"step returns the state it was given"),
+    ({"step": still}, r"'still' \(test_step_model.py, line \d+\) returns the state it was given"),
     ({"noise": ["normal"]}, r"noise\[0\] is 'normal', expected a law"),
     ({"noise": []}, r"noise is an empty list"),
     ({"initial": [1.0, 2.0]}, r"initial has 2 coordinates, expected 1"),
@@ -192,6 +210,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"integer": "yes"}, r"integer is 'yes'"),
     ({"integer": True}, r"declared whole|fraction"),
     ({"parameters": {}}, r"parameters\['order'\]"),
+    ({"step": changing}, r"'changing' \(test_step_model.py, line \d+\).* changes the state"),
+    ({"step": filling}, r"'filling' .* changes the noise it is given"),
+    ({"cost": spoiled}, r"state \[1.0\], action 0 \(order 0\), noise \[0.0\]: the cost is not"),
+    ({"admissible": never}, r"in state \[1.0\]: no action is admissible"),
+    ({"initial": ["one"]}, r"initial\[0\] is 'one', expected a law"),
 ]
 
 
@@ -199,6 +222,78 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_bad_input_is_refused_with_its_place(change: dict[str, Any], words: str) -> None:
     with pytest.raises(bw.BellweightError, match=words):
         inventory(compiled=False, **change)
+
+
+def test_a_law_that_does_not_sum_to_one_is_refused() -> None:
+    with pytest.raises(bw.errors.ModelError, match=r"chances sums? to 0.9"):
+        inventory(noise=Law([0.0, 1.0], [0.5, 0.4]), compiled=False)
+
+
+def test_states_of_the_wrong_length_or_outside_are_refused() -> None:
+    model = inventory(compiled=False)
+    policy = bw.Greedy(basis=bw.Affine(), coef=np.array([0.0, 1.0])).on(model)
+    for state, words in {
+        (1.0, 2.0): "takes one state, got a list of 2",
+        (7.0,): r"coordinate 0 lies outside \[-2, 6\]",
+        (np.nan,): "finite|NaN|nan",
+    }.items():
+        with pytest.raises(bw.BellweightError, match=words):
+            policy.action(np.array(state))
+    with pytest.raises(bw.errors.ModelError, match=r"shape \(1, 2\), expected \(n, 1\)"):
+        bw.SampledRows([[1.0, 2.0]]).on(model, bw.Affine())
+    assert policy.action(1) == policy.action(1.0) == policy.action([1.0])
+
+
+def test_what_only_other_states_show_is_found_by_check_model() -> None:
+    """A step that leaves the box far from where episodes begin, and a form that changes."""
+
+    def leaving(state: Any, action: int, noise: Any) -> float:
+        return 9.0 if state[0] > 5.0 else max(state[0] - noise[0], -2.0)
+
+    model = inventory(step=leaving, compiled=False)
+    with pytest.raises(bw.errors.ModelError, match=r"in state .*, noise .*out of the box"):
+        bw.testing.check_model(model)
+    with pytest.raises(bw.errors.ModelError, match=r"wrong length"):
+        inventory(step=late_enough, compiled=False)
+
+
+def late_enough(state: Any, action: int, noise: Any) -> Any:
+    return (min(max(state[0] - noise[0], -2.0), 6.0),) if action < 2 else (1.0, 1.0)
+
+
+def test_a_result_gives_the_value_of_a_state_and_is_saved_with_what_was_found() -> None:
+    model, basis = inventory(compiled=False), bw.PiecewiseLinear([0.0, 2.0])
+    rows = bw.SampledRows(np.linspace(-2.0, 6.0, 17)[:, None])
+    few = bw.Simulation(episodes=4, horizon=10)
+    result = bw.solve(
+        model, basis, bw.PIA(), rows=rows, simulation=few, judge=False,
+        stop=bw.Stop(max_iterations=2),
+    )  # fmt: skip
+    wanted = float((basis(np.array([[1.5]])) @ result.coef)[0])
+    assert result.value(1.5) == result.value([1.5]) == pytest.approx(wanted)
+    with pytest.raises(bw.BellweightError, match="outside"):
+        result.value(7.0)
+
+
+def test_results_are_saved_resumed_compared_and_certified(tmp_path: Any) -> None:
+    model, basis = inventory(compiled=False, cost_growth=30.0), bw.PiecewiseLinear([0.0, 2.0])
+    rows = bw.SampledRows(np.linspace(-2.0, 6.0, 9)[:, None])
+    few = bw.Simulation(episodes=4, horizon=10)
+    settings: dict[str, Any] = {"rows": rows, "simulation": few, "judge": False}
+    stop = bw.Stop(max_iterations=1)
+    result = bw.solve(model, basis, bw.DIA(), **settings, stop=stop)
+    result.save(tmp_path / "result.npz")
+    loaded = bw.Result.load(tmp_path / "result.npz", model=model)
+    assert loaded.evidence == result.evidence
+    assert loaded.policy.action(1.0) == result.policy.action(1.0)
+    again = bw.solve(model, basis, bw.DIA(), **settings, stop=stop, resume=tmp_path / "result.npz")
+    assert again.history[0].objective == pytest.approx(result.objective, rel=1e-12)
+    paired = bw.compare(model, {"a": result.policy, "b": loaded.policy}, episodes=4, horizon=10)
+    assert [gap.mean for gap in paired.differences.values()] == [0.0, 0.0]
+    certificate = bw.certify(model, result, episodes=4)
+    assert certificate.kind == "unproven"
+    assert any("over the whole box, at (" in where for where in certificate.evidence)
+    assert bw.verify(model, certificate).passed
 
 
 def test_a_sampler_must_use_its_generator_only() -> None:

@@ -341,7 +341,7 @@ def test_a_regularisation_given_to_solve_is_the_one_that_is_tried(
 ) -> None:
     race = bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=0.25)
     names = {s.name for s in race.standings} | {a for s in race.standings for a in s.alike}
-    assert {name.split("delta ")[1] for name in names if "delta" in name} == {"0.25"}
+    assert {name.split("smoothed by ")[1] for name in names if "smoothed" in name} == {"0.25"}
     with pytest.raises(bw.errors.ArgumentError, match="regularisation"):
         bw.solve(small_queue, bw.Polynomial(1), bw.Auto(), regularisation=-50.0)
 

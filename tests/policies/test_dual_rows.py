@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellweight as bw
-from bellweight.common.streams import pick, running_sums
+from bellweight.common.compiled import pick, running_sums
 from bellweight.policies.dual_rows import DualRows
 
 duals = st.floats(0.0, 50.0) | st.just(-math.inf)

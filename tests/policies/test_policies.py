@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -203,3 +205,15 @@ def test_greedy_policy_rebinds_to_another_model(small_queue: bw.TabularModel) ->
     assert [rebound.action(x) for x in range(31)] == [0] * 31
     # Used on a model it is not bound to, a policy is computed anew as well.
     assert np.array_equal(policy.probabilities(dearer), rebound.probabilities(dearer))
+
+
+def test_a_policy_is_bound_to_a_model_before_anything_else_is_asked_for() -> None:
+    # Names are loaded when they are asked for; acting needs the model's backend.
+    program = (
+        "import bellweight as bw; queue = bw.problems.single_queue(capacity=5); "
+        "print(bw.TablePolicy([1, 0, 1, 0, 1, 0]).on(queue).action(2))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False
+    )
+    assert (ended.stdout.strip(), ended.stderr) == ("1", "")

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import bellweight as bw
 from bellweight.basis import ClippedProducts
-from bellweight.models import LocalCoordinates
+from bellweight.models import FactoredModel
 from bellweight.problems.computers import computer_network, computer_ring, computer_star
 from bellweight.program import AllRows, LocalRows, repaired_locally, solve_alp
 
@@ -42,15 +42,15 @@ def listed(listens: list[tuple[int, ...]]) -> bw.TabularModel:
     )
 
 
-def case(kind: str, n: int) -> tuple[LocalCoordinates, list[tuple[int, ...]], bw.Stacked]:
+def case(kind: str, n: int) -> tuple[FactoredModel, list[tuple[int, ...]], bw.Stacked]:
     if kind == "ring":
         listens = [((i - 1) % n,) for i in range(n)]
         pairs = [((i - 1) % n, i) for i in range(n)]
-        model = computer_ring(n, broken=BROKEN)
+        model = computer_ring(n, broken=BROKEN, compiled=False)
     else:
         listens = [(), *((0,) for _ in range(n - 1))]
         pairs = [(0, i) for i in range(1, n)]
-        model = computer_star(n, broken=BROKEN)
+        model = computer_star(n, broken=BROKEN, compiled=False)
     return model, listens, bw.Stacked(bw.Affine(), ClippedProducts(pairs, [1]))
 
 
@@ -70,6 +70,16 @@ def test_agrees_with_enumeration(kind: str, n: int) -> None:
     assert bound is not None
     optimum = float(table.initial @ bw.exact.optimal(table).values)
     assert 0.7 * optimum < bound.value < optimum
+
+
+def test_a_ring_is_solved_with_its_bound_proven_and_a_gap() -> None:
+    model, listens, basis = case("ring", 4)
+    table = listed(listens)
+    optimum = float(table.initial @ bw.exact.optimal(table).values)
+    result = bw.solve(model, basis, bw.Fixed(), judge=False)
+    assert result.lower_bound_kind == "exact"
+    assert 0.7 * optimum < result.lower_bound < optimum
+    assert model.to_tabular().n_states == 16
 
 
 @pytest.mark.slow

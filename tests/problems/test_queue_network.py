@@ -298,3 +298,16 @@ def test_a_rule_that_writes_to_the_state_does_not_change_the_system() -> None:
     model = network.model(discount=0.9, initial=(3,), upper=12, compiled=False)
     spoilt = bw.evaluate(model, bw.Rule(careless), 20, horizon=30, seed=1)
     assert spoilt.mean == bw.evaluate(model, bw.Uniform(), 20, horizon=30, seed=1).mean
+
+
+def test_networks_of_the_same_shape_share_their_compiled_code() -> None:
+    first = QueueNetwork((0.1, 0.0), (0.2, 0.3), (1, None), ((0,), (1,)))
+    second = QueueNetwork((0.1, 0.0), (0.4, 0.2), (1, None), ((1,), (0,)))
+    sources = {
+        network.model(discount=discount, initial=initial, upper=upper).source
+        for network, discount, initial, upper in (
+            (first, 0.9, "geometric", None), (second, 0.8, (1, 2), 7),
+            (second, 0.9, "empty", (3, 5)),
+        )
+    }  # fmt: skip
+    assert len(sources) == 1

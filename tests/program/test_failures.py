@@ -9,7 +9,8 @@ import pytest
 import reference
 
 import bellweight as bw
-from bellweight.program import AllRows, AlpProgram, simplex
+from bellweight.program import AllRows, AlpProgram, alp, simplex
+from bellweight.program.auditing import Auditor
 from bellweight.program.master import LpAnswer, MasterLp
 
 
@@ -106,12 +107,14 @@ def test_a_wrong_optimum_that_persists_is_called_inaccurate(
     model, basis = bounded
     WrongVertex(times=1_000).install(monkeypatch)
     monkeypatch.setattr(simplex, "_MOST_FUNCTIONS", 0)  # nothing takes twice the digits
-    result = bw.solve(model, basis, bw.Fixed())
+    said = r"coefficients and dual differ by .* \(audit: at most .*: lower the degree"
+    with pytest.warns(bw.errors.BellweightWarning, match=said):
+        result = bw.solve(model, basis, bw.Fixed())
     assert result.status is bw.Status.INACCURATE
     assert not result.audit.passed
     assert not result.status.is_success
     assert "INACCURATE" in str(result)
-    assert bw.Status.INACCURATE.remedy in str(result)
+    assert bw.Status.INACCURATE.remedy in " ".join(str(result).split())
 
 
 def test_a_wrong_optimum_that_persists_is_found_with_twice_the_digits(
@@ -123,6 +126,77 @@ def test_a_wrong_optimum_that_persists_is_found_with_twice_the_digits(
     result = bw.solve(model, basis, bw.Fixed())
     assert result.status is bw.Status.CONVERGED
     assert result.objective == pytest.approx(wanted, rel=1e-8)
+
+
+def test_an_inaccurate_answer_says_which_check_failed(
+    bounded: tuple[bw.TabularModel, bw.bases.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    shortest = alp.minimum_norm_dual
+    monkeypatch.setattr(
+        alp, "minimum_norm_dual", lambda *args: replace(shortest(*args), residual=1e-3)
+    )
+    with pytest.warns(bw.errors.BellweightWarning, match="dual of smallest norm is off by 1.0e-03"):
+        assert bw.solve(model, basis, bw.Fixed()).status is bw.Status.INACCURATE
+    monkeypatch.undo()
+    monkeypatch.setattr(Auditor, "rounding", lambda *_: 1e9)
+    with pytest.warns(bw.errors.BellweightWarning, match="rounding of the coefficients may move"):
+        assert bw.solve(model, basis, bw.Fixed()).status is bw.Status.INACCURATE
+
+
+def test_the_next_weights_go_back_to_the_solver(
+    bounded: tuple[bw.TabularModel, bw.bases.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One answer that took twice the digits does not make all later ones slow."""
+    model, basis = bounded
+    searches = []
+    run = simplex.VertexSearch.run
+    monkeypatch.setattr(
+        simplex.VertexSearch, "run", lambda self, *args: searches.append(1) or run(self, *args)
+    )
+    rows = AllRows().on(model, basis)
+    program = AlpProgram(rows, model.initial)
+    program.solve(rows.moments(model.initial), model.initial)
+    usual = len(searches)
+    searches.clear()
+    program = AlpProgram(rows, model.initial)
+    wrong = WrongVertex(times=2).install(monkeypatch)  # all that it tries at first
+    first = program.solve(rows.moments(model.initial), model.initial)
+    assert wrong.times == 0
+    assert len(searches) > usual
+    searches.clear()
+    even = np.full(model.n_states, 1.0 / model.n_states)
+    second = program.solve(rows.moments(even), even)
+    assert len(searches) == usual
+    for found, weights in ((first, model.initial), (second, even)):
+        wanted, _ = reference.full_program(model, basis, weights)
+        assert found.status is bw.Status.OPTIMAL
+        assert found.objective == pytest.approx(wanted, rel=1e-8)
+
+
+def test_a_search_with_twice_the_digits_ends_at_the_time_limit(
+    bounded: tuple[bw.TabularModel, bw.bases.Basis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, basis = bounded
+    WrongVertex(times=1_000).install(monkeypatch)
+    stop = bw.Stop(max_seconds=1e-9)
+    with pytest.warns(bw.errors.BellweightWarning, match=r"more with Stop\(max_seconds"):
+        late = bw.solve(model, basis, bw.Fixed(), stop=stop)
+    assert late.status is bw.Status.INACCURATE
+    # Where the solver has no answer at all, the last complete iterate is the result.
+    optimum, calls = AlpProgram.optimum, []
+
+    def slow(self: AlpProgram, *args: object) -> object:
+        calls.append(args)
+        if len(calls) == 3:
+            raise bw.errors.SolverError(bw.Status.TIME_LIMIT, "too slow")
+        return optimum(self, *args[:2])
+
+    monkeypatch.undo()
+    monkeypatch.setattr(AlpProgram, "optimum", slow)
+    cut = bw.solve(model, basis, bw.DIA(step_size=0.5), stop=bw.Stop(max_seconds=1e6))
+    assert cut.status is bw.Status.TIME_LIMIT
+    assert len(cut.history) == 2
 
 
 @pytest.mark.parametrize("times", [1, 2])

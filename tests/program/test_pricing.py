@@ -12,6 +12,7 @@ from scipy.optimize import LinearConstraint as Rows
 from scipy.optimize import linprog, milp
 
 import bellweight as bw
+from bellweight.display import to_text
 from bellweight.models.enumerate import all_pairs, all_states
 from bellweight.program import AlpProgram, IntegerProgram, LinearRows
 from bellweight.program.integer_program import is_network
@@ -278,7 +279,7 @@ def test_the_result_counts_columns_and_proves_the_optimum() -> None:
     assert last.columns >= len(found.support.values)
     assert last.passes > 1
     assert 0.0 < last.solve_seconds <= last.seconds
-    assert "proves the optimum" in str(found)
+    assert "proves the optimum" in to_text(found.table())
     assert found.dual is None
     assert found.weights is None
     assert found.support.states.shape[1] == 33

@@ -16,7 +16,8 @@ from event_models import network
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import bellweight as bw
-from bellweight.reproduce.queue import demo
+from bellweight.reproduce import demo
+from bellweight.reproduce.demo import network_part
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>"
@@ -127,20 +128,42 @@ def write_linear(path: Path) -> None:
 
 def write_comparison(path: Path) -> None:
     result = tabular_result()
-    policies = {"ours": result.policy, "random": bw.Uniform()}
-    bw.report(bw.compare(bw.problems.single_queue(capacity=200), policies, 200), path)
+    model = bw.problems.single_queue(capacity=200)
+    other = bw.solve(model, bw.Polynomial(1), bw.PIA()).policy
+    best = bw.exact.optimal(model).policy
+    policies = {"ours": result.policy, "random": bw.Uniform(), "other": other, "best": best}
+    bw.report(bw.compare(model, policies, 200), path)
+
+
+def write_several(path: Path) -> None:
+    model = bw.problems.single_queue(capacity=200)
+    low = np.zeros(201)
+    low[0] = 1.0
+    methods = {
+        "PIA": bw.PIA(),
+        "by hand": bw.Fixed(low),
+        "DIA": bw.DIA(),
+        "FromPolicy": bw.FromPolicy(),
+    }
+    found = {name: bw.solve(model, bw.Polynomial(3), method) for name, method in methods.items()}
+    bw.report(found, path, optimum=float(model.initial @ bw.exact.optimal(model).values))
 
 
 def write_demo(path: Path) -> None:
-    demo.run().write_page(path)
+    network_part._EPISODES, kept = 256, network_part._EPISODES
+    try:
+        demo.run().write_page(path)
+    finally:
+        network_part._EPISODES = kept
 
 
 KINDS = {
     "result": (write_result, 6),
-    "grid": (write_grid, 8),
+    "grid": (write_grid, 7),
     "events": (write_events, 5),
-    "linear": (write_linear, 6),
+    "linear": (write_linear, 5),
     "comparison": (write_comparison, 2),
+    "several": (write_several, 4),
     "demo": (write_demo, 5),
 }
 
@@ -181,8 +204,72 @@ def test_the_policy_of_a_plane_is_drawn_in_distinct_colours(
     pages: Callable[[str], Path], visit: Open
 ) -> None:
     page = visit(pages("grid")).page
-    names = page.locator("[data-key=policy-x1-x2] .colorbar text").all_text_contents()
-    assert {"go on", "go home"} <= set(names)
+    key = page.locator("[data-key=policy-x1-x2] .key li")
+    assert set(key.all_text_contents()) == {"go on", "go home"}
+    fills = key.locator("rect").evaluate_all("all => all.map((one) => one.getAttribute('fill'))")
+    assert len(set(fills)) == 2
+
+
+COUNTS = """() => [...document.querySelectorAll("[data-chart]")].map((place) => ({
+  key: place.closest("figure").dataset.key,
+  points: place.data.map((one) => one.type === "heatmap"
+    ? one.z.flat().filter((z) => z !== null).length
+    : one.x.filter((x, k) => x !== null && one.y[k] !== null).length),
+  rows: Boolean(place.data.some((one) => Array.isArray(one.marker?.color))),
+}))"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_chart_has_fewer_than_three_points(
+    kind: str, pages: Callable[[str], Path], visit: Open
+) -> None:
+    for chart in visit(pages(kind)).page.evaluate(COUNTS):
+        most = sum(chart["points"]) if chart["rows"] else max(chart["points"])
+        assert most >= 3, chart
+
+
+COLOURS = """() => [...document.querySelectorAll("[data-chart]")].flatMap((place) =>
+  place.data.flatMap((one) => Array.isArray(one.marker?.color)
+    ? one.customdata.map((name, k) => [name[0], one.marker.color[k]])
+    : one.type === "scatter" && one.opacity === undefined && one.line.dash !== "dot"
+      && one.marker.symbol !== "line-ns-open" ? [[one.name, one.line.color]] : []))"""
+
+
+@pytest.mark.parametrize("kind", ["several", "demo", "comparison"])
+def test_a_policy_has_one_colour_on_the_whole_page(
+    kind: str, pages: Callable[[str], Path], visit: Open
+) -> None:
+    found = visit(pages(kind)).page.evaluate(COLOURS)
+    colours: dict[str, set[str]] = {}
+    for name, colour in found:
+        colours.setdefault(name, set()).add(colour)
+    assert len(colours) >= 3
+    assert all(len(used) == 1 for used in colours.values()), colours
+
+
+ACTION_COLOURS = """() => [...document.querySelectorAll(".key li:not(:has(button))")].map((item) =>
+  [item.textContent, item.querySelector("rect").getAttribute("fill")])"""
+
+
+def test_an_action_has_one_colour_on_the_whole_page(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    found = visit(pages("demo")).page.evaluate(ACTION_COLOURS)
+    assert len(found) > len(dict(found)) >= 3  # some actions occur on both maps
+    assert all(dict(found)[name] == colour for name, colour in found)
+
+
+def test_numbers_far_off_are_named_at_the_edge(pages: Callable[[str], Path], visit: Open) -> None:
+    page = visit(pages("demo")).page
+    notes = page.locator("[data-key=gap]").first.locator(".annotation-text").all_text_contents()
+    assert "◀ -332" in notes
+    assert "229.01 ▶" in notes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_heading_stands_twice(kind: str, pages: Callable[[str], Path], visit: Open) -> None:
+    headings = visit(pages(kind)).page.locator("h1, h2, h3").all_text_contents()
+    assert len(set(headings)) == len(headings), headings
 
 
 def test_tooltips_tell_the_numbers(pages: Callable[[str], Path], visit: Open) -> None:
@@ -256,12 +343,59 @@ def test_dark_and_light_follow_the_system_and_the_button(
     light.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")
 
 
-@pytest.mark.parametrize("kind", ["result", "events", "linear", "demo"])
-def test_a_phone_does_not_scroll_sideways(
+CUT = """() => [...document.querySelectorAll(".wide, .key, .cards, figcaption, h1, h2, h3, p")]
+  .filter((one) => one.offsetParent && !one.matches(".spoken"))
+  .filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.className + ": " + one.textContent.slice(0, 60))"""
+
+OUTSIDE = """() => [...document.querySelectorAll(".key, .chart svg.main-svg, table")]
+  .filter((one) => one.offsetParent !== null || one.tagName === "svg")
+  .filter((one) => one.getBoundingClientRect().right > window.innerWidth + 1).length"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_phone_does_not_scroll_sideways_and_nothing_is_cut(
     kind: str, pages: Callable[[str], Path], visit: Open
 ) -> None:
     page = visit(pages(kind), width=390).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OUTSIDE) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_table_is_cut_on_a_desk(kind: str, pages: Callable[[str], Path], visit: Open) -> None:
+    assert visit(pages(kind)).page.evaluate(CUT) == []
+
+
+@pytest.mark.parametrize("kind", ["result", "demo"])
+def test_on_paper_charts_are_whole_and_light(
+    kind: str, pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages(kind), scheme="dark").page
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_timeout(500)
+    wide = "[...document.querySelectorAll('.chart svg.main-svg')].map((one) => one.clientWidth)"
+    assert max(page.evaluate(wide)) <= 640
+    kept = (
+        "[...document.querySelectorAll('figure')].map((one) => getComputedStyle(one).breakInside)"
+    )
+    assert set(page.evaluate(kept)) == {"avoid"}
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    ink = "getComputedStyle(document.querySelector('.chart .xtick text')).fill"
+    assert page.evaluate(ink) == "rgb(27, 31, 36)"
+
+
+def test_choosing_a_line_in_the_key_hides_it(pages: Callable[[str], Path], visit: Open) -> None:
+    page = visit(pages("result")).page
+    button = page.locator("[data-key=value] .key button").first
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    shown = "document.querySelector('[data-key=value] .chart').data[0].visible"
+    page.wait_for_function(f"{shown} === false")
+    button.click()
+    page.wait_for_function(f"{shown} === true")
 
 
 def hostile_model() -> bw.TabularModel:

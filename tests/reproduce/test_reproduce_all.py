@@ -285,14 +285,20 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work(
     assert "cannot make the folder" in line
 
 
-@pytest.mark.parametrize("name", ["table9", "everything", "figure_queue"])
-def test_unknown_names_are_one_line_with_all_names(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, line = failure(["reproduce", name], capsys)
+def test_unknown_names_are_one_line_with_all_names(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = failure(["reproduce", "everything"], capsys)
     assert code == exits.WRONG_USAGE
     for known in (*reproduce.CONTENTS, "all"):
         assert known in line
+
+
+@pytest.mark.parametrize(("name", "meant"), [("table9", "table"), ("figure_queue", "figure-queue")])
+def test_misspelt_names_are_told_what_was_meant(
+    name: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, line = failure(["reproduce", name], capsys)
+    assert code == exits.WRONG_USAGE
+    assert f"did you mean {meant}" in line
 
 
 @pytest.mark.parametrize("option", ["--exact", "--samples=2", "--states=9", "--episodes=9"])

@@ -18,6 +18,7 @@ from bellweight.display.charts import Chart, HeatMap, Line
 from bellweight.display.drawing import draw
 from bellweight.display.presentable import Presentable
 from bellweight.results.cross_sections import cross_sections, shown_range, thin
+from bellweight.results.result import summary
 
 HOSTILE = "<script>alert(1)</script>$x$&\"'"
 
@@ -66,6 +67,7 @@ def test_frames_hold_the_numbers_themselves(
 ) -> None:
     history = result.to_frame("columns")
     assert history["one_norm"] == [record.one_norm for record in result.history]
+    assert history["iteration"] == list(range(1, len(result.history) + 1)), "as they are shown"
     compared = things["comparison"].to_frame("columns")
     assert compared["policy"] == ["ours", "random"]
     gap = things["comparison"].differences["random"]
@@ -87,10 +89,15 @@ def test_frames_of_pandas_and_polars(result: bw.Result) -> None:
 
 
 def test_the_table_of_a_result_says_what_its_text_says(result: bw.Result) -> None:
-    text = str(result)
-    for row in result.table().rows:
-        assert row["value"] in text
-    assert text.splitlines()[0] == result.table().title
+    told = dict(summary(result))
+    unwrapped = " ".join(str(result).split())
+    assert all(" ".join(text.split()) in unwrapped for text in told.values())
+    rows = {row["fact"]: row["value"] for row in result.table().rows}
+    shared = {name: text for name, text in told.items() if name not in {"weights", "dual"}}
+    assert shared.keys() >= {"status", "cost", "value", "next"}
+    assert {name: rows.get(name) for name in shared} == shared
+    assert told["dual"] in rows["dual mass"]
+    assert str(result).splitlines()[0] == result.table().title
 
 
 def test_a_result_without_its_model_shows_what_it_can(result: bw.Result, tmp_path: Any) -> None:
@@ -253,7 +260,7 @@ def test_thresholds_of_a_long_line_are_not_thinned_away() -> None:
 def test_small_costs_keep_their_digits() -> None:
     gap = bw.evaluation.Difference(7.4e-05, 2.0e-06)
     assert str(gap) == "+0.0000740 +- 0.0000020"
-    assert str(bw.evaluation.Difference(-0.1666, 1.1)) == "-0.167 +- 1.100"
+    assert str(bw.evaluation.Difference(-0.1666, 1.1)) == "-0.2 +- 1.1"
 
 
 def test_a_picture_of_what_is_not_known_is_refused() -> None:

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 import bellweight as bw
-from bellweight.common.streams import draw, episode_key, stream_keys
+from bellweight.common.compiled import draw, episode_key
+from bellweight.common.streams import stream_keys
 from bellweight.evaluation.evaluate import rollout_of
 from bellweight.simulation import BLOCK, episode_costs
 

@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 import bellweight as bw
 from bellweight.backends import simulated_occupancy
 from bellweight.evaluation.evaluate import rollout_of
-from bellweight.simulation import BLOCK, Rollout, episode_costs, run_blocks
+from bellweight.simulation import BLOCK, Episodes, episode_costs, run_blocks
 
 HORIZON = 30
 EPISODES = 5 * BLOCK + 123
@@ -47,7 +47,7 @@ class Told:
     While the folder holds a file of this name, the block `deadly` kills the process it runs in.
     """
 
-    rollout: Rollout
+    rollout: Episodes
     folder: Path
     pause: float = 0.0
 

@@ -61,7 +61,7 @@ def test_fixed_weights_are_the_exact_initial_moments() -> None:
     entry = result.history[0]
     assert (entry.sup_norm, entry.noise_ratio, entry.dual_share) == (None, None, None)
     assert "80" not in result.model_size
-    assert "320 sampled rows" in str(result)
+    assert "320 sampled rows" in " ".join(str(result).split())
 
 
 def test_fixed_moments() -> None:
@@ -166,10 +166,10 @@ def test_moments_without_noise_are_held_to_the_exact_tolerance() -> None:
 
 def test_the_summary_says_when_the_dual_is_never_visited() -> None:
     result = solved(bw.DIA())
-    assert "% of visits\n" in str(result)
+    assert "% of visits" in str(result)
     unseen = tuple(replace(entry, dual_share=0.0) for entry in result.history)
     text = str(replace(result, history=unseen))
-    assert "dual mass   on 0 % of visits (DIA follows its target)\n" in text
+    assert "DIA follows its target here, and its weights are those of the" in " ".join(text.split())
 
 
 def test_start_of_another_method() -> None:

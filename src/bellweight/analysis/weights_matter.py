@@ -204,7 +204,7 @@ def _probe(
 
 def _named(candidates: Candidates | None) -> dict[str, Candidate]:
     if candidates is None:
-        return {"initial": Fixed(), "Random": FromPolicy(), "PIA": PIA()}
+        return {"initial": Fixed(), "where random actions lead": FromPolicy(), "PIA": PIA()}
     if isinstance(candidates, Mapping):
         named = dict(candidates)
     elif isinstance(candidates, Iterable) and not isinstance(candidates, str):

@@ -11,14 +11,23 @@ from typing import Any
 from bellweight.backends.backend import Backend, Visited
 from bellweight.backends.estimate import Estimate
 from bellweight.backends.event import EventBackend
+from bellweight.backends.factored import FactoredBackend
 from bellweight.backends.linear import LinearBackend
-from bellweight.backends.setup import Iterate, Outside, Point, Setup, Solvable
+from bellweight.backends.setup import (
+    Evidence,
+    Iterate,
+    Outside,
+    Point,
+    RunSettings,
+    Setup,
+    Solvable,
+)
 from bellweight.backends.step import StepBackend
 from bellweight.backends.tabular import TabularBackend
 from bellweight.basis import Basis
 from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
-from bellweight.models import EventModel, LinearModel, StepModel, TabularModel
+from bellweight.models import EventModel, FactoredModel, LinearModel, StepModel, TabularModel
 from bellweight.models.kinds import entry_for
 from bellweight.policies import Policy
 from bellweight.simulation import Occupancy, Simulation
@@ -27,9 +36,11 @@ __all__ = [
     "KINDS",
     "Backend",
     "Estimate",
+    "Evidence",
     "Iterate",
     "Outside",
     "Point",
+    "RunSettings",
     "Setup",
     "Solvable",
     "Visited",
@@ -44,12 +55,13 @@ KINDS: dict[type, Any] = {
     EventModel: EventBackend,
     LinearModel: LinearBackend,
     StepModel: StepBackend,
+    FactoredModel: FactoredBackend,
 }
 
 
-def backend_of(model: Any) -> Backend:
+def backend_of(model: Any) -> Backend[Any]:
     """Return the backend of a model."""
-    found: Backend = entry_for(model, KINDS)(model)
+    found: Backend[Any] = entry_for(model, KINDS)(model)
     return found
 
 
@@ -67,7 +79,8 @@ def setup_of(
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
     delta = checks.at_least_zero(regularisation, "regularisation")
-    return backend.setup(basis, rows, simulation or Simulation(), seed, jobs, delta)
+    settings = RunSettings(simulation or Simulation(), seed, jobs, delta)
+    return backend.setup(basis, rows, settings)
 
 
 def listed(model: Any, message: str, error: type[BellweightError] = ArgumentError) -> TabularModel:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bellweight.backends.setup import Setup
+from bellweight.backends.setup import RunSettings, Setup
 from bellweight.basis import Basis
+from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.models import Model
 from bellweight.policies import Policy
+from bellweight.policies.states import one_state
 from bellweight.program import RowSource
-from bellweight.simulation import Occupancy, Rollout, Simulation
+from bellweight.simulation import Episodes, Occupancy, Simulation
+
+AnyModel = TypeVar("AnyModel", bound=Model)
 
 COMPILED_STEPS = 500_000
 """Simulated steps for each judged policy where actions are found by compiled code."""
@@ -34,7 +38,7 @@ class Visited:
     of the policy, where it can be computed. `values_at` answers for other states.
     """
 
-    backend: Backend
+    backend: Backend[Any]
     states: FloatArray
     share: FloatArray
     value: FloatArray
@@ -75,7 +79,7 @@ class Visited:
         return self.backend.actions_at(self.policy.on(self.backend.model), states)
 
 
-class Backend(ABC):
+class Backend(ABC, Generic[AnyModel]):
     """Everything that depends on the kind of a model.
 
     `lists_states` says that all states are listed, so that costs and occupancies are exact;
@@ -93,15 +97,13 @@ class Backend(ABC):
     noun: str
     usual_basis: str
 
-    @property
-    @abstractmethod
-    def model(self) -> Model:
-        """The model."""
+    def __init__(self, model: AnyModel) -> None:
+        self.model = model
 
     @property
-    @abstractmethod
     def variables(self) -> tuple[str, ...]:
         """The names of the state variables."""
+        return tuple(variable_names(self.model.dimension))  # type: ignore[union-attr]
 
     @property
     def state_names(self) -> tuple[str, ...] | None:
@@ -109,32 +111,28 @@ class Backend(ABC):
         return None
 
     @property
-    @abstractmethod
     def action_names(self) -> tuple[str, ...]:
         """The names of all actions, or of the variables of an action."""
+        return tuple(map(self.action_text, range(self.model.n_actions)))  # type: ignore[union-attr]
 
     # Programs
 
     @abstractmethod
-    def setup(
-        self,
-        basis: Basis,
-        rows: Any,
-        simulation: Simulation,
-        seed: int,
-        jobs: int | None,
-        regularisation: float,
-    ) -> Setup:
+    def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> Setup:
         """Return what the weight loop works with; `rows` are those the user chose, or None."""
 
     @abstractmethod
     def some_rows(self, basis: Basis, states: FloatArray) -> RowSource:
         """Return all rows, or where they are sampled those of some states (n, d)."""
 
+    def searched(self, basis: Basis, coef: FloatArray, seed: int) -> dict[str, float]:
+        """Return the largest violation found by a search, by where it looked: evidence only."""
+        return {}
+
     # Policies
 
     @abstractmethod
-    def episodes(self, policy: Policy) -> Rollout:
+    def episodes(self, policy: Policy) -> Episodes:
         """Lay out the model and a policy for simulation."""
 
     @abstractmethod
@@ -179,6 +177,12 @@ class Backend(ABC):
     def actions_at(self, policy: Policy, states: Any) -> Any:
         """Return a policy's actions in states (n, d), or in places (n,) of the list of states."""
 
+    def one_point(self, state: Any) -> FloatArray:
+        """Return the vector (1, d) of a state as users give one to a policy."""
+        dimension = self.model.dimension  # type: ignore[union-attr]
+        checked = self.model.check_states(one_state(state, dimension), "state")  # type: ignore[union-attr]
+        return np.asarray(checked, dtype=np.float64)
+
     def state_text(self, state: Any, place: int) -> str:
         """Return the name of a state (d,) with this place among those visited, or its variables."""
         return f"({', '.join(f'{number:g}' for number in state)})"
@@ -187,9 +191,9 @@ class Backend(ABC):
         """Return the label of a state of a dual's support, None where it has none."""
         return None
 
-    @abstractmethod
     def action_text(self, action: Any) -> str:
         """Return the name of an action; of a vector that of its non-zero variables."""
+        return self.model.label(int(action))  # type: ignore[union-attr]
 
     def limit(self, axis: int) -> float:
         """Return the largest value of a state variable."""

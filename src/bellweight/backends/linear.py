@@ -17,7 +17,7 @@ from bellweight.backends.backend import (
     growing_tail,
     values_by,
 )
-from bellweight.backends.setup import Outside, Point
+from bellweight.backends.setup import Outside, Point, RunSettings
 from bellweight.backends.simulated import SimulatedSetup
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray
@@ -128,7 +128,7 @@ class _WatchedRollout:
         return self.rollout.watched(first, last, horizon, keys, watch.see), watch
 
 
-class LinearBackend(Backend):
+class LinearBackend(Backend[LinearModel]):
     """Episodes in lockstep; actions are vectors."""
 
     lists_rows = False
@@ -136,72 +136,57 @@ class LinearBackend(Backend):
     noun = "a linear model"
     usual_basis = "affine"
 
-    def __init__(self, model: LinearModel) -> None:
-        self._model = model
-
-    @property
-    def model(self) -> LinearModel:
-        return self._model
-
     @property
     def variables(self) -> tuple[str, ...]:
-        return self._model.state_names
+        return self.model.state_names
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        return self._model.action_names
+        return self.model.action_names
 
-    def setup(
-        self,
-        basis: Basis,
-        rows: Any,
-        simulation: Simulation,
-        seed: int,
-        jobs: int | None,
-        regularisation: float,
-    ) -> LinearSetup:
+    def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> LinearSetup:
         if rows is not None and not isinstance(rows, PricedRows):
             raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
-        if regularisation > 0.0:
+        if settings.regularisation > 0.0:
             raise ArgumentError(
-                f"regularisation is {regularisation:g}, expected 0 for a linear model: it needs "
-                "all rows, and pricing finds them one by one; to_tabular() lists them where they "
-                "are few"
+                f"regularisation is {settings.regularisation:g}, expected 0 for a linear model: it "
+                "needs all rows, and pricing finds them one by one; to_tabular() lists them where "
+                "they are few"
             )
-        return LinearSetup((rows or PricedRows()).on(self._model, basis), simulation, seed, jobs)
+        return LinearSetup((rows or PricedRows()).on(self.model, basis), settings)
 
     def some_rows(self, basis: Basis, states: FloatArray) -> LinearRows:
-        return PricedRows().on(self._model, basis)
+        return PricedRows().on(self.model, basis)
 
     def episodes(self, policy: Policy) -> LinearRollout:
-        return LinearRollout(self._model, policy.chooser(self._model))
+        return LinearRollout(self.model, policy.chooser(self.model))
 
     def estimated_occupancy(
         self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
     ) -> Occupancy:
-        chooser = policy.chooser(self._model)
-        rollout = LinearRollout(self._model, chooser)
+        chooser = policy.chooser(self.model)
+        rollout = LinearRollout(self.model, chooser)
         return estimated_occupancy(
-            rollout, self._model.discount, simulation, knows_dual=chooser.knows_dual, seed=seed,
+            rollout, self.model.discount, simulation, knows_dual=chooser.knows_dual, seed=seed,
             jobs=jobs,
         )  # fmt: skip
 
     def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
-        model = self._model
+        model = self.model
         if model.first_cost is None or model.cost_growth is None:
             return None, "the model declares no first_cost and cost_growth"
         return growing_tail(model.discount, model.first_cost, model.cost_growth, horizon), ""
 
     def judging_steps(self, policy: Policy) -> int:
-        chooser = policy.chooser(self._model)
+        chooser = policy.chooser(self.model)
         if not isinstance(chooser, GreedyChooser) or chooser.kernel() is not None:
             return COMPILED_STEPS
-        wanted = SOLVED_STEPS // self._model.n_action_variables**2
+        wanted = SOLVED_STEPS // self.model.n_action_variables**2
         return min(max(wanted, _FEWEST_SOLVED), _MOST_SOLVED)
 
     def why_not_random(self) -> str:
         try:
-            Uniform().chooser(self._model).worker()
+            Uniform().chooser(self.model).worker()
         except PolicyError as problem:
             return str(problem)
         return ""
@@ -216,7 +201,7 @@ class LinearBackend(Backend):
     def visited(
         self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
     ) -> Visited:
-        model = self._model
+        model = self.model
         horizon = default_horizon(model.discount)
         paths = self.episodes(policy).states(0, _EPISODES, horizon, stream_keys(seed, VIEWING))
         rng = np.random.default_rng([seed, VIEWING])
@@ -239,17 +224,17 @@ class LinearBackend(Backend):
         )
 
     def actions_at(self, policy: Policy, states: Any) -> Any:
-        choose = policy.chooser(self._model).worker()
+        choose = policy.chooser(self.model).worker()
         return choose(np.ascontiguousarray(states), np.zeros(len(states), np.uint64), 0)[0]
 
     def state_text(self, state: Any, place: int) -> str:
-        return self._model.state_text(state)
+        return self.model.state_text(state)
 
     def state_label(self, state: Any) -> str | None:
-        return _variables(self._model.state_names, state)
+        return _variables(self.model.state_names, state)
 
     def action_text(self, action: Any) -> str:
-        return _variables(self._model.action_names, action)
+        return _variables(self.model.action_names, action)
 
 
 @acts_on(LinearModel)

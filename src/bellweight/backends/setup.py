@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, Self
 
@@ -38,8 +38,26 @@ class Solvable(Protocol):
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
 
-    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> Solution:
-        """Return the audited optimum for these moments (K,), its dual decided."""
+    def solve(
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None = None,
+        until: float | None = None,
+    ) -> Solution:
+        """Return the audited optimum for these moments (K,), its dual decided.
+
+        What takes long gives up `until` a time of `time.perf_counter`.
+        """
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a run simulates and what its program adds: episodes, random streams, workers."""
+
+    simulation: Simulation = field(default_factory=Simulation)
+    seed: int = 0
+    jobs: int | None = None
+    regularisation: float = 0.0
 
 
 @files.storable("Outside")
@@ -56,6 +74,22 @@ class Outside:
     reached: float
     lower: float
     upper: float
+
+
+@files.storable("Evidence")
+@dataclass(frozen=True)
+class Evidence:
+    """What is known where rows are a sample and expectations may be averages of draws.
+
+    `violation` is the largest one that a search over all states found, at `state` and `action`:
+    below zero where no row was found violated. `draws_error` is by how much another set of draws
+    moves the objective, None where expectations are no draws.
+    """
+
+    violation: float
+    state: tuple[float, ...]
+    action: str
+    draws_error: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,20 +149,18 @@ class Setup(ABC):
 
     rows: RowSource
     is_exact: bool = False
+    repair_advice: str = (
+        "in spite of rounding; use a lower degree or fewer functions that look alike for a bound "
+        "that keeps more"
+    )
 
-    def __init__(
-        self,
-        rows: RowSource,
-        simulation: Simulation,
-        seed: int = 0,
-        jobs: int | None = None,
-        regularisation: float = 0.0,
-    ) -> None:
+    def __init__(self, rows: RowSource, settings: RunSettings | None = None) -> None:
+        given = settings or RunSettings()
         self.rows = rows
-        self.simulation = simulation
-        self.seed = seed
-        self.jobs = jobs
-        self.regularisation = regularisation
+        self.simulation = given.simulation
+        self.seed = given.seed
+        self.jobs = given.jobs
+        self.regularisation = given.regularisation
         self._program: Solvable | None = None
         self._others: dict[float, Self] = {}  # by regularisation, shared by all of them
 
@@ -195,6 +227,14 @@ class Setup(ABC):
         """Return coefficients at which all rows are proven to hold, where all rows are known."""
         return None
 
+    def proof(self) -> tuple[str, str]:
+        """Return the kind of a proven bound, `exact` or `estimated`, and how it is known."""
+        return "exact", "every row of every state holds, rounding included"
+
+    def evidence(self, solution: Solution, dual: Support) -> Evidence | None:
+        """Return what a search found, where rows are a sample of the states of a box."""
+        return None
+
     def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
         """Return a proven bound on the optimal cost, where there is one.
 
@@ -235,9 +275,12 @@ class Setup(ABC):
             self._program = AlpProgram(self.rows, reference)
         return self._program
 
-    def iterate(self, point: Point) -> Iterate:
-        """Solve the program for some weights; rows of no pair have no part in the support."""
-        solution = self.program(point.weights).solve(point.moments, point.weights)
+    def iterate(self, point: Point, until: float | None = None) -> Iterate:
+        """Solve the program for some weights; rows of no pair have no part in the support.
+
+        What takes long gives up `until` a time of `time.perf_counter`.
+        """
+        solution = self.program(point.weights).solve(point.moments, point.weights, until)
         pairs = self.rows.are_pairs(solution.keys)
         states, actions = self.rows.support_of(solution.keys[pairs])
         return Iterate(self, point, solution, Support(states, actions, solution.dual[pairs]))

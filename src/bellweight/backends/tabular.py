@@ -10,7 +10,7 @@ import numpy as np
 from bellweight import exact
 from bellweight.backends.backend import Backend, Visited, values_by
 from bellweight.backends.estimate import Estimate
-from bellweight.backends.setup import Outside, Point, Setup
+from bellweight.backends.setup import Outside, Point, RunSettings, Setup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common import checks, tolerances
@@ -93,7 +93,7 @@ class TabularSetup(Setup):
         return float(self.rows.model.initial @ np.max(values, axis=0))
 
 
-class TabularBackend(Backend):
+class TabularBackend(Backend[TabularModel]):
     """Listed states: exact values and occupancies."""
 
     lists_states = True
@@ -101,46 +101,30 @@ class TabularBackend(Backend):
     usual_basis = "poly:3"
 
     def __init__(self, model: TabularModel) -> None:
-        self._model = model
+        super().__init__(model)
         self.maximises = model.sense == "max"
 
     @property
-    def model(self) -> TabularModel:
-        return self._model
-
-    @property
     def variables(self) -> tuple[str, ...]:
-        if self._model.state_vectors is None:
+        if self.model.state_vectors is None:
             return ("state",)
-        return tuple(variable_names(self._model.states.shape[1]))
+        return tuple(variable_names(self.model.states.shape[1]))
 
     @property
     def state_names(self) -> tuple[str, ...] | None:
-        return self._model.state_labels if self._model.state_vectors is None else None
+        return self.model.state_labels if self.model.state_vectors is None else None
 
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        return tuple(self._model.label(action) for action in range(self._model.n_actions))
-
-    def setup(
-        self,
-        basis: Basis,
-        rows: Any,
-        simulation: Simulation,
-        seed: int,
-        jobs: int | None,
-        regularisation: float,
-    ) -> TabularSetup:
+    def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> TabularSetup:
         if rows is not None and not isinstance(rows, AllRows):
             raise ArgumentError(f"rows is {rows!r}, expected AllRows() for a tabular model")
-        bound = (rows or AllRows()).on(self._model, basis)
-        return TabularSetup(bound, simulation, seed, jobs, regularisation)
+        bound = (rows or AllRows()).on(self.model, basis)
+        return TabularSetup(bound, settings)
 
     def some_rows(self, basis: Basis, states: FloatArray) -> TabularRows:
-        return TabularRows(self._model, basis)
+        return TabularRows(self.model, basis)
 
     def episodes(self, policy: Policy) -> TabularRollout:
-        return TabularRollout.of(self._model, policy)
+        return TabularRollout.of(self.model, policy)
 
     def estimated_occupancy(
         self, policy: Policy, basis: Basis, simulation: Simulation, seed: int, jobs: int | None
@@ -149,7 +133,7 @@ class TabularBackend(Backend):
 
     def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
         """Return |discount^horizon E[value of the state reached]|."""
-        model = self._model
+        model = self.model
         chain, cost = policy_chain(model, policy)
         values: Any = chain.values(cost)
         for _ in range(horizon):
@@ -157,11 +141,11 @@ class TabularBackend(Backend):
         return abs(float(model.initial @ values)), ""
 
     def exact_cost(self, policy: Policy) -> float:
-        return float(self._model.initial @ exact.policy_value(self._model, policy))
+        return float(self.model.initial @ exact.policy_value(self.model, policy))
 
     def actions_matter(self) -> bool:
         """Return whether some action is better than a random one in a state that is reached."""
-        model = self._model
+        model = self.model
         values = exact.policy_value(model, Uniform())
         ahead = model.cost + model.discount * (model.transition @ values)
         better = ahead < values[model.pair_state] - _SAME_COST * np.abs(values).max()
@@ -178,7 +162,7 @@ class TabularBackend(Backend):
     def visited(
         self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
     ) -> Visited:
-        model = self._model
+        model = self.model
         rows = TabularRows(model, basis)
         # Repaired where rows are violated, so that values are what they are shown as: bounds.
         value = rows.values(repaired(rows, coef, moments).coef)
@@ -199,18 +183,18 @@ class TabularBackend(Backend):
         # Greedy policies are tables here; a state is its place in the list.
         return policy.actions(np.ravel(states).astype(np.int64))
 
+    def one_point(self, state: Any) -> FloatArray:
+        return np.asarray(self.model.states[[self.model.check_state(one_index(state))]])
+
     def state_text(self, state: Any, place: int) -> str:
-        labels = self._model.state_labels
+        labels = self.model.state_labels
         if labels:
             return labels[place]
         return f"{state[0]:g}" if len(state) == 1 else super().state_text(state, place)
 
     def state_label(self, state: Any) -> str | None:
-        names = self._model.state_labels
+        names = self.model.state_labels
         return None if names is None else names[state]
-
-    def action_text(self, action: Any) -> str:
-        return self._model.label(int(action))
 
 
 @acts_on(TabularModel)

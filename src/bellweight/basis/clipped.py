@@ -25,7 +25,7 @@ from bellweight.common.status import BasisError
 
 
 @files.storable("ClippedProducts")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClippedProducts(Basis):
     """All products of min(x_i, level) over the coordinates of each group, without the constant.
 

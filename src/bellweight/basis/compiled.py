@@ -15,7 +15,9 @@ import numpy as np
 
 from bellweight.basis.atoms import Atom, Term
 from bellweight.basis.core import Basis
+from bellweight.basis.grids import contracted, tabulated
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import BasisError
 from bellweight.models.kernels.layouts import COORDINATE, WRITTEN, Functions, Quadratic
 from bellweight.models.loops import Value
 
@@ -34,16 +36,24 @@ class CompiledBasis:
     written: tuple[tuple[Callable[..., Any], int], ...] = ()
 
     @classmethod
-    def of(cls, basis: Basis, dimension: int) -> CompiledBasis:
-        """Lay out a basis that knows the states of its model."""
+    def of(cls, basis: Basis, dimension: int, sizes: Sequence[int] | None = None) -> CompiledBasis:
+        """Lay out a basis that knows the states of its model.
+
+        `sizes` are the numbers of values of coordinates that move independently; then functions are
+        tabulated, too.
+        """
         terms = tuple(tuple(term) for term in basis.terms(dimension))
         written = {
             atom.function: int(atom.number) for term in terms for atom in term if atom.function
         }
         places, atoms = _atoms(terms, dimension, written)
         prefix, letter, columns = _products(terms, places)
+        functions = Functions(prefix, letter, *_flat(atoms))
+        if sizes is not None:
+            grids = tabulated(basis.parts(dimension), columns, sizes)
+            functions = functions._replace(grids=grids)
         return cls(
-            Functions(prefix, letter, *_flat(atoms)), columns, terms, dimension,
+            functions, columns, terms, dimension,
             tuple((fn, n) for fn, n in written.items() if fn is not None),
         )  # fmt: skip
 
@@ -68,10 +78,18 @@ class CompiledBasis:
     def value(self, coef: FloatArray, jumps: IntArray | None = None) -> Value:
         """Return the value function of coefficients; a single quadratic one is cheap."""
         wide = self.coef(coef)
+        functions = self.functions
+        if functions.grids is not None:
+            if len(wide) > 1:
+                raise BasisError(
+                    "the largest of several value functions is no sum of functions of few "
+                    "coordinates, which a factored model needs: use one value function"
+                )
+            functions = functions._replace(grids=contracted(functions.grids, wide[0]))
         degree = max(len(term) for term in self.terms)
         plain = all(atom.kind == COORDINATE for term in self.terms for atom in term)
         if len(wide) > 1 or degree > 2 or not plain:
-            return Value(self.functions, wide)
+            return Value(functions, wide)
         linear, square = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
         constant = 0.0
         for term, c in zip(self.terms, np.atleast_2d(coef)[0], strict=True):
@@ -86,7 +104,7 @@ class CompiledBasis:
         curve = np.zeros(0 if jumps is None else len(jumps))
         if jumps is not None:
             curve = np.einsum("ei,ij,ej->e", jumps, square, jumps)
-        return Value(self.functions, wide, Quadratic(constant, linear, square, curve))
+        return Value(functions, wide, Quadratic(constant, linear, square, curve))
 
 
 def _atoms(

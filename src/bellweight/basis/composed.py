@@ -25,7 +25,7 @@ from bellweight.common.status import BasisError
 _MOST_PRODUCTS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _PerCoordinate(Basis):
     """One-dimensional bases, one for each coordinate; a single one serves them all."""
 
@@ -71,12 +71,16 @@ class _PerCoordinate(Basis):
 
 
 @files.storable("Separable")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Separable(_PerCoordinate):
     """The constant and the functions of a one-dimensional basis of each coordinate: sums f_i(x_i).
 
     `Separable(Polynomial(3))` has no mixed terms; `Separable([Polynomial(2), Radial(5)])` gives
     each coordinate a basis of its own.
+
+    Examples:
+        >>> bw.Separable(bw.Polynomial(2))(np.array([[3.0, 4.0]])).shape
+        (1, 5)
     """
 
     def __call__(self, states: FloatArray) -> FloatArray:
@@ -103,12 +107,16 @@ class Separable(_PerCoordinate):
 
 
 @files.storable("Product")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Product(_PerCoordinate):
     """All products f_1(x_1) ... f_d(x_d) of functions of one-dimensional bases.
 
     The last coordinate's function changes fastest. The number of functions is the product of those
     of the coordinates, so this is for few coordinates; `Separable` grows slowly.
+
+    Examples:
+        >>> bw.Product(bw.Polynomial(1))(np.array([[3.0, 4.0]])).shape
+        (1, 4)
     """
 
     def __call__(self, states: FloatArray) -> FloatArray:
@@ -145,9 +153,14 @@ class Product(_PerCoordinate):
 
 
 @files.storable("Stacked")
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Stacked(Basis):
-    """The functions of several bases side by side, as in `Stacked(Affine(), Radial(9))`."""
+    """The functions of several bases side by side, as in `Stacked(Affine(), Radial(9))`.
+
+    Examples:
+        >>> bw.Stacked(bw.Affine(), bw.PiecewiseLinear([2]))
+        Stacked(bases=(Affine(), PiecewiseLinear(kinks=(2))))
+    """
 
     bases: tuple[Basis, ...]
 

@@ -15,13 +15,14 @@ from bellweight.basis.atoms import Term, coordinate, spot, written
 from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.short import Short
 from bellweight.common.status import BasisError
 
 Bound = float | Sequence[float] | FloatArray | None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Basis(ABC):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Basis(Short, ABC):
     """K functions of the state, with optional bounds on their coefficients."""
 
     lower: Any = None
@@ -71,11 +72,15 @@ class Basis(ABC):
 
 
 @files.storable("Polynomial")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polynomial(Basis):
     """All monomials of total degree at most `degree`, constant first, graded lexicographic.
 
     Coefficients belong to the raw monomials, whatever the size of the states.
+
+    Examples:
+        >>> bw.Polynomial(2)(np.array([[3.0]]))
+        array([[1., 3., 9.]])
     """
 
     degree: int
@@ -123,9 +128,14 @@ class Polynomial(Basis):
 
 
 @files.storable("Affine")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Affine(Basis):
-    """The constant and each coordinate of the state."""
+    """The constant and each coordinate of the state.
+
+    Examples:
+        >>> bw.Affine()(np.array([[3.0, 4.0]]))
+        array([[1., 3., 4.]])
+    """
 
     def __call__(self, states: FloatArray) -> FloatArray:
         points = np.asarray(states, dtype=np.float64)
@@ -145,12 +155,18 @@ class Affine(Basis):
 
 
 @files.storable("Indicator")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Indicator(Basis):
     """One function per state, or per group of states: 1 in it and 0 elsewhere.
 
     `groups` gives each state of the model a group, numbered from 0 without gaps. Features are
     sparse. The functions add up to one, so the constant is in their span.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> result = bw.solve(queue, bw.Indicator(), bw.Fixed("uniform"))
+        >>> bool(np.isclose(result.cost.mean, queue.initial @ bw.exact.optimal(queue).values))
+        True
     """
 
     groups: Any = None
@@ -215,7 +231,7 @@ class Indicator(Basis):
 
 
 @files.storable("Custom")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Custom(Basis):
     """A basis that the user writes: `fn(states)` maps states (n, d) to features (n, K).
 
@@ -223,6 +239,11 @@ class Custom(Basis):
     many there are: such a function is compiled and runs on event and step models too. A model
     without state vectors passes its state indices as (n, 1). `names` has one for each function. A
     file keeps the names but not the function.
+
+    Examples:
+        >>> basis = bw.Custom(lambda states: np.hstack([np.ones_like(states), np.sqrt(states)]))
+        >>> basis(np.array([[4.0]]))
+        array([[1., 2.]])
     """
 
     fn: Callable[[FloatArray], Any] | files.Unstored
@@ -242,7 +263,8 @@ class Custom(Basis):
     def __call__(self, states: FloatArray) -> Matrix:
         if isinstance(self.fn, files.Unstored):
             raise BasisError(
-                f"the basis function {self.fn.text} was not stored: build Custom(fn) again"
+                f"the basis function {self.fn.text} was not stored: load the result with it, "
+                "Result.load(path, model, basis=Custom(fn)), which checks that it is the same"
             )
         try:
             features = self._filled(states) if self._fills_one else self.fn(states)

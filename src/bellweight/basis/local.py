@@ -28,12 +28,16 @@ from bellweight.common.status import BasisError
 
 
 @files.storable("PiecewiseLinear")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PiecewiseLinear(Basis):
     """The constant, each coordinate, and max(x_i - kink, 0) for each of its kinks.
 
     `kinks` is one increasing list for all coordinates, one list for each, or a number of kinks,
     which `on(states)` spaces evenly strictly between a coordinate's smallest and largest value.
+
+    Examples:
+        >>> bw.PiecewiseLinear([2, 5])(np.array([[3.0]]))
+        array([[1., 3., 1., 0.]])
     """
 
     kinks: Any
@@ -97,7 +101,7 @@ class PiecewiseLinear(Basis):
 
 
 @files.storable("Radial")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Radial(Basis):
     """The constant and a Gaussian bump exp(-|x - centre|^2 / (2 width^2)) for each centre.
 
@@ -107,6 +111,10 @@ class Radial(Basis):
     `Product(Radial(...))`. With many bumps and weights on few states put bounds on the
     coefficients, as in `Radial(10, lower=-1e8, upper=1e8)`: far bumps are so small where the
     weights are that the program may need coefficients too large for double precision.
+
+    Examples:
+        >>> bw.Radial(4)
+        Radial(centres=4)
     """
 
     centres: Any
@@ -174,7 +182,7 @@ class Radial(Basis):
 
 
 @files.storable("Fourier")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fourier(Basis):
     """The constant and cosines cos(frequency' x + phase).
 
@@ -182,6 +190,10 @@ class Fourier(Basis):
     features of a Gaussian kernel of width `scale`, one number or one per coordinate, by default
     each coordinate's standard deviation. With `seed=None` the cosines are those of each coordinate
     on its own, cos(k pi (x_i - low) / (high - low)) for k = 1..n. Once fitted, the cosines stay.
+
+    Examples:
+        >>> bw.Fourier(5, seed=1)
+        Fourier(n=5, seed=1)
     """
 
     n: int

@@ -128,7 +128,7 @@ Function = Hinge | StateIndicator
 
 
 @files.storable("Located")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Located(Basis):
     """Hinges and indicators of states, without the constant: to be stacked on another basis."""
 

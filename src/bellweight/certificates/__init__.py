@@ -4,6 +4,8 @@ Bounds on what is lost, the error bounds on the arithmetic behind them, and the 
 """
 
 from bellweight.certificates.certificate import Certificate, certify
+from bellweight.certificates.gaps import found_gap
+from bellweight.certificates.path_program import path_bound
 from bellweight.certificates.pia_bounds import PiaBounds, pia_bounds
 from bellweight.certificates.relaxation import RelaxedBound, relaxed_bound
 from bellweight.certificates.verification import Verification, verify
@@ -14,6 +16,8 @@ __all__ = [
     "RelaxedBound",
     "Verification",
     "certify",
+    "found_gap",
+    "path_bound",
     "pia_bounds",
     "relaxed_bound",
     "verify",

@@ -26,6 +26,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from bellweight.backends import backend_of
 from bellweight.certificates.descriptions import (
     describe_basis,
     describe_linear_policy,
@@ -33,11 +34,14 @@ from bellweight.certificates.descriptions import (
     describe_policy,
     proper,
 )
+from bellweight.certificates.enclosure import gamma
 from bellweight.certificates.fields import FORMAT, HEADER, checksum, fault, read_fields
 from bellweight.certificates.reachable_box import reachable_box
+from bellweight.certificates.upper_cost import upper_cost
 from bellweight.certificates.weak_duality import least_slack
-from bellweight.common import checks, files, identity
+from bellweight.common import checks, files, identity, tolerances
 from bellweight.common.checks import FloatArray
+from bellweight.common.short import value_text
 from bellweight.common.status import (
     ArgumentError,
     BasisError,
@@ -46,12 +50,12 @@ from bellweight.common.status import (
     SolverError,
 )
 from bellweight.common.streams import stream_keys
-from bellweight.display import Column, Table
+from bellweight.display import Column, Table, facts_text
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
-from bellweight.exact.values import policy_value, residuals
+from bellweight.exact.values import policy_value
 from bellweight.models import EventModel, LinearModel, Model, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies import Policy, by_state, checked_probabilities
@@ -63,10 +67,11 @@ from bellweight.program import (
     PricedRows,
     Repaired,
     TabularRows,
+    largest_slacks,
     repaired,
     repaired_locally,
 )
-from bellweight.simulation import one_sided
+from bellweight.results.gap import Gap
 from bellweight.solve import Result
 from bellweight.weights.methods import DIA
 
@@ -75,7 +80,6 @@ TOLERANCE = 1e-8
 
 OTHER_POLICY = "the corollary is about the result's own policy"
 SIMULATED = "the cost is simulated; weights of single states are not known"
-HORIZON = "the cost after the horizon is not known"
 PRICING = "pricing over all reachable states"
 ENDLESS = "the violation grows without limit over the states that can be reached"
 SAMPLED = (
@@ -85,15 +89,26 @@ SAMPLED = (
 ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
 GROWING = "the violation of rows grows without limit along an endless coordinate: use LocalRows()"
 SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
-_ROWS_PROVEN = {
-    "local": "elimination has searched the rows of all states, rounding included",
-    "priced": "the rows of all states that can be reached were priced",
+_PROOF = {
+    "exact": "every row of every state holds, rounding included, and the cost is exact",
+    "local": "elimination has searched the rows of all states, rounding included; the policy's "
+    "cost is simulated",
+    "priced": "the rows of all states that can be reached were priced; the policy's cost is "
+    "simulated",
+}
+_ADVICE = {
+    "exact": "more basis functions (Enriched()), or a better policy (DIA(), PIA(), Auto())",
+    "local": "kinks at more values, ClippedProducts of pairs (RaisedBound() adds both), a better "
+    "policy, more episodes",
+    "priced": "a better policy, or more episodes",
+    "unproven": "LocalRows() where the parts of the model are local, or information relaxation: "
+    "result.gap(model, paths=200)",
 }
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
-_TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
 _SHRUNK = (0.0, 1e-12, 1e-10, 1e-8)  # of the coefficients: see `_priced`
 _CLOSE = 1e-9  # of the largest coefficient: what multipliers may add to a violation
+_ROUNDINGS = 32  # of a sum beyond those of its terms
 _MUCH = 0.01  # of the value: a repair that takes more is told in words
 
 _COST = "expected discounted cost of the policy"
@@ -107,7 +122,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
@@ -151,35 +166,15 @@ class Certificate(Presentable):
         return None if self.bound is None or self.cost == 0.0 else self.bound / abs(self.cost)
 
     @property
-    def gap(self) -> str:
-        """What is known about the policy, in one sentence."""
+    def gap(self) -> Gap:
+        """What the policy costs at most, what no policy can save, and how that is known."""
+        told = (self.cost, self.value if self.bound is not None else None)
         if self.bound is None:
-            return "nothing is proven about the loss"
-        lost = f"{self.bound:,.6g}" if self.relative is None else f"{100.0 * self.relative:.3g} %"
-        return (
-            f"this policy costs at most {self.cost:,.6g}, no policy costs less than "
-            f"{self.value:,.6g}, so at most {lost} is lost"
-        )
-
-    @property
-    def proof(self) -> str:
-        """How the lower bound and the cost are known."""
-        if self.bound is None:
-            return ""
-        if self.kind == "exact" and self.confidence is None:
-            return "every row of every state holds, rounding included, and the cost is exact"
-        rows = _ROWS_PROVEN["local" if self.kind == "exact" else "priced"]
-        sure = 100.0 * (self.confidence or 0.0)
-        return f"{rows}; the cost is simulated, with {sure:g} % confidence"
-
-    @property
-    def advice(self) -> str:
-        """What would narrow the gap."""
-        if self.kind == "exact" and self.confidence is None:
-            return "more basis functions (Enriched()), or a better policy (DIA(), PIA(), Auto())"
-        if self.kind == "exact":
-            return "kinks at more values, ClippedProducts of pairs, a better policy, more episodes"
-        return "a better policy, or more episodes"
+            return Gap(*told, "unproven", self.reason, _ADVICE["unproven"])
+        if self.confidence is None:
+            return Gap(*told, "exact", _PROOF["exact"], _ADVICE["exact"])
+        way = "local" if self.kind == "exact" else "priced"
+        return Gap(*told, "estimated", _PROOF[way], _ADVICE[way], self.confidence)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -251,23 +246,17 @@ class Certificate(Presentable):
             for where, size in self.evidence.items()
         }
 
+    def __repr__(self) -> str:
+        return f"<Certificate: {self.kind}, {value_text(self.bound)} lost at most>"
+
     def __str__(self) -> str:
-        lines = [f"certificate  {self.kind}" + (f": {self.reason}" if self.reason else "")]
-        if self.bound is not None:
-            share = "" if self.relative is None else f" ({100.0 * self.relative:.3g} % of the cost)"
-            sure = "" if self.confidence is None else f", {100.0 * self.confidence:g} % confidence"
-            lines.append(f"loss         at most {self.bound:,.6g}{share}{sure}")
-            lines.append(f"optimum      between {self.value:,.6g} and {self.cost:,.6g}")
-            lines += [f"repair       {self._repair_text}"] if self._repair_text else []
-            lines += [f"gap          {self.gap}", f"proof        {self.proof}"]
-            lines.append(f"tighter by   {self.advice}")
-        if self.greedy_bound is not None:
-            lines.append(
-                f"corollary    at most {self.greedy_bound:,.6g}: weighted residual "
-                f"{self.weighted_residual:.4g}, largest residual {self.residual_sup:.4g}, mismatch "
-                f"{self.mismatch:.4g}, disagreement {self.disagreement:.4g}"
-            )
-        lines += [f"evidence     violation {v:.4g} {where}" for where, v in self.evidence.items()]
+        reason = f": {self.reason}" if self.reason else ""
+        told = [("certificate", f"{self.kind}{reason}")]
+        told += [("repair", self._repair_text)] if self._repair_text else []
+        lines = [facts_text("", told), str(self.gap)]
+        found = ", ".join(f"{size:.3g} {where}" for where, size in self.evidence.items())
+        if found:
+            lines.append(facts_text("", [("evidence", f"the largest violation found is {found}")]))
         return "\n".join(lines)
 
 
@@ -285,6 +274,12 @@ def certify(
 
     Tabular models need no simulation. Elsewhere the cost comes from `episodes`, with streams that
     the run did not use unless `seed` says otherwise.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> result = bw.solve(queue, bw.Indicator(), bw.Fixed("uniform"))
+        >>> bw.certify(queue, result).kind
+        'exact'
     """
     if not isinstance(result, Result):
         raise ArgumentError(f"result is {type(result).__name__}, expected what solve returned")
@@ -352,27 +347,44 @@ def _with_corollary(
     weights = result.weights
     assert weights is not None
     greedy = checked_probabilities(model, result.policy)
-    # Rows are proven to hold at these coefficients: a negative residual is rounding.
-    residual = np.maximum(residuals(model, rows.values(found.coef)), 0.0)
-    loss = by_state(model, greedy * residual)
-    occupancy = exact_occupancy(model, generated).weights
-    assert occupancy is not None
-    agreement = by_state(model, greedy * checked_probabilities(model, generated))
-    weighted, largest = float(weights @ loss), float(loss.max())
-    mismatch = float(np.abs(occupancy - weights).sum())
-    disagreement = float(occupancy @ (1.0 - agreement))
+    used, residual = np.flatnonzero(greedy), np.zeros(model.n_pairs)
     left = 1.0 - model.discount
+    enough = tolerances.REPAIR_FREE * left * abs(found.value)
+    residual[used] = largest_slacks(rows, found.coef, used, enough)
+    rounded = 1.0 + gamma(model.n_states + model.n_actions + _ROUNDINGS)
+    loss = rounded * by_state(model, greedy * residual)
+    followed = exact_occupancy(model, generated)
+    occupancy = followed.weights
+    assert occupancy is not None
+    assert followed.residual is not None
+    # What the flow balance misses, and what that was computed with, passes through every step.
+    uncertain = (followed.residual + _flow_rounding(model)) / left
+    chances = checked_probabilities(model, generated)
+    differ = np.maximum(1.0 - by_state(model, greedy * chances), 0.0)
+    weighted, largest = rounded * float(weights @ loss), float(loss.max())
+    mismatch = rounded * float(np.abs(occupancy - weights).sum()) + uncertain
+    disagreement = rounded * float(occupancy @ differ) + uncertain * float(differ.max())
     total = weighted + largest * (mismatch + 2.0 * model.discount * disagreement / left)
     generator = describe_policy(model, generated)
     return replace(
         certificate,
-        greedy_bound=total / left,
+        greedy_bound=rounded * total / left,
         weighted_residual=weighted,
         residual_sup=largest,
         mismatch=mismatch,
-        disagreement=max(0.0, disagreement),
+        disagreement=disagreement,
         record={**certificate.record, "weights": weights.tolist(), "generated": generator},
     )
+
+
+def _flow_rounding(model: TabularModel) -> float:
+    """Return a bound on the rounding of an occupancy's flow balance, in the 1-norm.
+
+    Each state's flow is a sum over the pairs that lead there; the occupancy has mass one.
+    """
+    entering = np.bincount(model.transition.indices, minlength=model.n_states)
+    most = int(entering.max(initial=0)) + model.n_actions
+    return 4.0 * gamma(most + _ROUNDINGS)
 
 
 def generating_policy(result: Result) -> Policy | None:
@@ -477,34 +489,19 @@ class _Estimate:
         )  # fmt: skip
 
     def _sampled(self, model: FunctionModel, result: Result) -> Certificate:
-        """Say what is missing, and what violation was found on fresh states and along rays."""
+        """Say what is missing, and what violation was found on fresh states and by a search."""
         found = self._unproven(model, result, SAMPLED, _NOT_RECORDED)
         # A small model has fewer states than this: then all that turn up are looked at.
         drawn = model.sample_initial(0, _FRESH, stream_keys(self.seed, _FRESH_STREAM)[0])
         fresh = np.unique(drawn, axis=0)
-        place, far = model.far_states()
-        evidence = {
-            "on fresh states": _violation(model, result, fresh),
-            place: _violation(model, result, far),
-        }
+        searched = backend_of(model).searched(result.basis, result.coef, self.seed)
+        evidence = {"on fresh states": _violation(model, result, fresh), **searched}
         return replace(found, evidence=evidence)
 
     def _upper_cost(self, model: FunctionModel | LinearModel) -> tuple[float, int | None, str]:
-        """Return an upper confidence limit of the cost over all time, the horizon, or why not."""
-        first = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
-        if first.tail_bound is None:
-            return first.mean, None, f"{HORIZON}: {first.tail_reason}"
-        horizon = first.horizon
-        wanted = _TAIL_SHARE * max(abs(first.mean), 1e-300)
-        found = first
-        while found.tail_bound is not None and found.tail_bound > wanted:
-            longer = np.log(wanted / found.tail_bound) / np.log(model.discount)
-            horizon += int(np.ceil(longer)) + 1
-            found = evaluate(
-                model, self.policy, self.episodes, horizon=horizon, seed=self.seed, jobs=self.jobs
-            )
-        margin = one_sided(found.half_width, self.episodes, self.confidence)
-        return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
+        return upper_cost(
+            model, self.policy, self.episodes, self.confidence, seed=self.seed, jobs=self.jobs
+        )
 
     def _unproven(
         self, model: FunctionModel | LinearModel, result: Result, reason: str, told: dict[str, Any]

@@ -17,7 +17,7 @@ be reached on it. The bound is the mean over paths less its one-sided margin.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel
+from bellweight.models import EventModel, Model
 from bellweight.results.result import Result
 from bellweight.simulation import (
     Finished,
@@ -37,9 +37,11 @@ from bellweight.simulation import (
     run_blocks,
 )
 
+STREAM = 5
+"""The branch of a seed that paths are drawn from."""
+
 _PATHS = 8  # per block
 _FEWEST = 30  # paths from which on a mean has a margin to be trusted
-_STREAM = 5  # the branch of a seed that paths are drawn from
 _BITS = 62  # of a number that stands for a state
 _MOST_STATES = 200_000  # that a path may reach in one step
 
@@ -70,7 +72,7 @@ class RelaxedBound:
 
 
 def relaxed_bound(
-    model: EventModel,
+    model: Model,
     result: Result,
     *,
     paths: int = 200,
@@ -92,16 +94,22 @@ def relaxed_bound(
             "tabular and linear models"
         )
     checks.positive(confidence, "confidence", below=1.0)
-    if checks.count(paths, "paths") < _FEWEST:
-        raise ArgumentError(
-            f"paths is {paths}, expected at least {_FEWEST} for a confidence of {confidence:g}"
-        )
+    fewest_paths(paths, confidence)
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
-    task = _Paths(model, result.basis, np.array(result.coef), steps, float(least_cost), seed)
+    event_model, coef = cast("EventModel", model), np.array(result.coef)
+    task = _Paths(event_model, result.basis, coef, steps, float(least_cost), seed)
     totals = np.concatenate(run_blocks(task, 0, paths, jobs, finished, size=_PATHS))
     mean, half_width = mean_and_half_width(totals)
     margin = one_sided(half_width, paths, confidence)
     return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
+
+
+def fewest_paths(paths: int, confidence: float) -> None:
+    """Refuse so few paths that their mean has no margin to be trusted."""
+    if checks.count(paths, "paths") < _FEWEST:
+        raise ArgumentError(
+            f"paths is {paths}, expected at least {_FEWEST} for a confidence of {confidence:g}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +132,13 @@ class _Paths:
     seed: int
 
     def __call__(self, first: int, last: int) -> FloatArray:
-        key = stream_keys(self.seed, _STREAM)[0]
+        key = stream_keys(self.seed, STREAM)[0]
         starts = self.model.sample_initial(first, last, key)
         return np.array([self._least(n, start) for n, start in enumerate(starts, start=first)])
 
     def _least(self, number: int, start: IntArray) -> float:
         """Return the least total of one path for somebody who knows its random numbers."""
-        draws = np.random.default_rng([self.seed, _STREAM, number]).random(self.horizon)
+        draws = np.random.default_rng([self.seed, STREAM, number]).random(self.horizon)
         layers, states = [], start[None, :]
         for draw in draws:
             layer, states = self._step(states, float(draw))
@@ -173,30 +181,16 @@ class _Paths:
         return _Layer(paid.reshape(shape), place.reshape(shape)), following
 
     def _happens(self, chance: FloatArray, draw: float) -> BoolArray:
-        """Return which event (n, E) happens for a random number, at most one in each row."""
-        if self._offsets is None:
-            ends = np.cumsum(chance, axis=1)
-            return np.asarray((draw >= ends - chance) & (draw < ends))
-        return np.asarray((draw >= self._offsets) & (draw < self._offsets + chance))
-
-    @cached_property
-    def _offsets(self) -> FloatArray | None:
-        """Where each event's chance begins, so that an event hardly depends on the other choices.
+        """Return which event (n, E) happens for a random number, at most one in each row.
 
         Knowing the future is worth least when the same random numbers mean the same events whatever
-        the action: events that never compete may share their place.
+        the action.
         """
-        table = self.model.probability
-        if callable(table):
-            return None
-        most = table.max(axis=0)
-        offsets = np.zeros(len(most))
-        for e in range(len(most)):
-            rivals = [f for f in range(e) if ((table[:, e] > 0.0) & (table[:, f] > 0.0)).any()]
-            for f in sorted(rivals, key=lambda k: offsets[k]):
-                if offsets[e] < offsets[f] + most[f] and offsets[f] < offsets[e] + most[e]:
-                    offsets[e] = offsets[f] + most[f]
-        return offsets if (offsets + most).max() <= 1.0 + 1e-12 else None
+        places = self.model.event_places
+        if places is None:
+            ends = np.cumsum(chance, axis=1)
+            return np.asarray((draw >= ends - chance) & (draw < ends))
+        return np.asarray((draw >= places) & (draw < places + chance))
 
     def _values(self, states: IntArray) -> FloatArray:
         distinct, place = _distinct(states)

@@ -8,39 +8,45 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from bellweight.cli import exits, parse
-from bellweight.cli.output import Interrupted, check_kept, check_writable
+from bellweight.cli import parse
+from bellweight.cli.help import Command, Group, examples
+from bellweight.cli.output import check_kept, check_writable
 from bellweight.cli.progress import Progress
 
-EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in exits.MEANINGS.items())
-
-
-class _Group(TyperGroup):
-    """The commands; Ctrl-C in any of them ends with our own message."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interrupted from None
-
-
 app = typer.Typer(
-    cls=_Group,
-    add_completion=False,
-    epilog=EPILOG,
+    cls=Group,
+    epilog=examples(
+        "bellweight demo                              see what it does, in a minute",
+        "bellweight solve single_queue                solve a problem that comes with it",
+        "bellweight new event my_model.py             begin with a model of your own",
+    ),
     help="Good policies for Markov decision processes too large to solve exactly.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def command(*lines: str, short: str) -> Any:
+    """Return the decorator of a command: examples for its help, and a line for the overview."""
+    return app.command(cls=Command, epilog=examples(*lines), short_help=short)
+
+
+METHOD = "Weights"
+SAMPLE = "States that cannot be listed (event, step and linear models)"
+LIMITS = "When to stop"
+FILES = "Files"
+"""Headings of options in the help."""
 
 Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A problem, a model file (.npz, .csv, .tra, .drn), or file.py:factory.",
+        help="A problem (see bellweight problems), a model file (.npz, .csv, .tra, .drn), a Python "
+        "file whose function model() returns one, or file.py:FUNCTION.",
+        autocompletion=parse.complete_source,
     ),
 ]
 Options = Annotated[
@@ -55,14 +61,24 @@ Options = Annotated[
 ]
 JsonFile = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is stdout."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the result as JSON; - is stdout.",
+        rich_help_panel=FILES,
+    ),
 ]
 SavedResult = Annotated[Path, typer.Argument(metavar="RESULT.npz", help="A saved result.")]
 ModelOfResults = Annotated[
-    str, typer.Option("--model", help="The model they were solved for, as in bellweight solve.")
+    str,
+    typer.Option(
+        "--model", metavar="SOURCE", help="The model they were solved for, as in bellweight solve."
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Workers; all cores by default.")
+]
 
 
 @app.callback()

@@ -1,4 +1,4 @@
-"""The commands solve, convert, problems and demo; auto is in `portfolio.py`."""
+"""The commands solve, new, convert, problems and demo; auto is in `portfolio.py`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,41 @@ from typing import Annotated
 import typer
 
 from bellweight.cli import exits, parse, sampling, solving
-from bellweight.cli.app import EPILOG, Jobs, JsonFile, Options, Seed, Source, app, prepared
+from bellweight.cli.app import (
+    FILES,
+    LIMITS,
+    METHOD,
+    SAMPLE,
+    Jobs,
+    JsonFile,
+    Options,
+    Seed,
+    Source,
+    command,
+    prepared,
+)
 from bellweight.cli.output import check_kept, check_writable, console, say, write_document
 from bellweight.cli.parse import BasisWords, Cycles, MethodName, MethodWords
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
+from bellweight.cli.starting import Kind, write_starter
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight solve single_queue",
+    "bellweight solve single_queue --basis kinks:11 --method pia --save queue.npz",
+    "bellweight solve queue_network --states 2000 --episodes 1000",
+    "bellweight solve my_model.py",
+    short="Choose the weights, solve, say how good the policy is",
+)
 def solve(
     context: typer.Context,
     source: Source,
     basis: Annotated[
         str | None,
         typer.Option(
-            help=f"{parse.BASES}. \\[default: poly:3, event models poly:2, linear models affine]"
+            metavar="BASIS",
+            help=f"{parse.BASES}. [default: poly:3, event models poly:2, linear models affine]",
         ),
     ] = None,
     nonnegative: Annotated[
@@ -32,74 +52,146 @@ def solve(
         ),
     ] = False,
     method: Annotated[
-        MethodName | None, typer.Option(help="How the weights are chosen. \\[default: dia]")
+        MethodName | None,
+        typer.Option(
+            metavar="METHOD",
+            help="How the weights are chosen: fixed (as given), random (where acting at random "
+            "leads), pia (primal iterative algorithm: where the greedy policy leads), dia (dual "
+            "iterative algorithm: where the dual solution leads). [default: dia]",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="fixed: initial, uniform or geometric:DECAY.")
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="fixed: initial, uniform or geometric:DECAY.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="dia: random, or fixed:WEIGHTS as in fixed:geometric:0.9."),
+        typer.Option(
+            metavar="WORDS",
+            help="dia: random, or fixed:WEIGHTS as in fixed:geometric:0.9.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="dia: of the softmax.")] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="dia: of the softmax.", rich_help_panel=METHOD),
+    ] = None,
     smoothing_mass: Annotated[
-        float | None, typer.Option(help="dia: pull towards the target.")
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="dia: pull towards the target.", rich_help_panel=METHOD
+        ),
     ] = None,
     step_size: Annotated[
-        str | None, typer.Option(help="pia, dia: a number in (0, 1], adaptive or anderson.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="pia, dia: a number in (0, 1], adaptive or anderson.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="pia, dia: initial, uniform or geometric:DECAY.")
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="pia, dia: initial, uniform or geometric:DECAY.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     cycles: Annotated[
         Cycles | None,
-        typer.Option(help="pia, dia: the phase reported of a cycle. \\[default: best]"),
+        typer.Option(
+            metavar="WORD",
+            help="pia, dia: the phase reported of a cycle. [default: best]",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     extend: Annotated[
         float | None,
-        typer.Option(help="dia: states this near (1-norm) share their dual with each other."),
+        typer.Option(
+            metavar="NUMBER",
+            help="dia: states this near (1-norm) share their dual with each other.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     regularisation: Annotated[
         float | None,
-        typer.Option(help="Spread the dual: this much times its squared length / 2 is added."),
+        typer.Option(
+            metavar="NUMBER",
+            help="Spread the dual: this much times its squared length / 2 is added.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     tol: Annotated[
-        float | None, typer.Option(help="Stop when weights and occupancy are this close.")
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Stop when weights and occupancy are this close.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None,
     max_iterations: Annotated[
         int | None,
-        typer.Option(help="At most this many, those before --resume included; 100 more if unset."),
+        typer.Option(
+            metavar="N",
+            help="At most this many, those before --resume included; 100 more if unset.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Stop after this long.")] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Stop after this long.", rich_help_panel=LIMITS),
+    ] = None,
     states: Annotated[
         int | None,
-        typer.Option(min=1, help="event models: how many constraint states; 5,000 by default."),
+        typer.Option(
+            min=1,
+            help="How many states have rows; 5,000 by default (not for linear models).",
+            rich_help_panel=SAMPLE,
+        ),
     ] = None,
     states_from: Annotated[
         StatesFrom | None,
         typer.Option(
-            help="event models: the initial distribution, or the occupancy of the random policy. "
-            "\\[default: initial]"
+            metavar="WHERE",
+            help="Where they come from: initial (the initial distribution) or random (where the "
+            "random policy goes). [default: initial]",
+            rich_help_panel=SAMPLE,
         ),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            min=2, help="event and linear models: per occupancy estimate; 4,000 by default."
+            min=2,
+            help="Simulated per estimate of where a policy goes; 4,000 by default.",
+            rich_help_panel=SAMPLE,
         ),
     ] = None,
     horizon: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="event and linear models: steps per episode; until discount^steps < 0.001.",
+            help="Steps per episode; by default until discount^steps < 0.001.",
+            rich_help_panel=SAMPLE,
         ),
     ] = None,
     option: Options = None,
-    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save the result.")] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Save the result.", rich_help_panel=FILES),
+    ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.npz", help="Go on with a saved result, its basis and method."),
+        typer.Option(
+            metavar="FILE.npz",
+            help="Go on with a saved result, its basis and method.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     json: JsonFile = None,
     no_judge: Annotated[
@@ -132,7 +224,37 @@ def solve(
     return exits.of(result.status)
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight new event my_model.py",
+    "bellweight solve my_model.py",
+    short="Write a commented model to begin with",
+)
+def new(
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            metavar="KIND",
+            help="tabular (states can be listed), event (counts, a few events per step), step (a "
+            "simulator, real or whole numbers), linear (linear costs and constraints).",
+        ),
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="The file to write; KIND_model.py by default."),
+    ] = None,
+) -> int:
+    """Write a small model with comments, which solves as it is and is there to be changed."""
+    path = file or Path(f"{kind}_model.py")
+    write_starter(kind, path)
+    say(console(None), f"written to {path}; it solves as it is:\n    bellweight solve {path}")
+    return exits.DONE
+
+
+@command(
+    "bellweight convert single_queue queue.npz",
+    "bellweight convert queue.drn queue.csv --option discount=0.95",
+    short="Write a model to a file of another package",
+)
 def convert(
     context: typer.Context,
     source: Source,
@@ -151,7 +273,11 @@ def convert(
     return exits.DONE
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight problems",
+    "bellweight problems --json -",
+    short="List the problems that come with it",
+)
 def problems(json: JsonFile = None) -> int:
     """List the problems that come with Bellweight and with other installed packages."""
     check_writable(json)
@@ -172,7 +298,11 @@ def problems(json: JsonFile = None) -> int:
     return exits.DONE
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight demo",
+    "bellweight demo --page demo.html",
+    short="See what it does, in a minute",
+)
 def demo(
     context: typer.Context,
     page: Annotated[
@@ -180,23 +310,25 @@ def demo(
     ] = Path("bellweight-demo.html"),
     json: JsonFile = None,
 ) -> int:
-    """Solve the paper's queue with 50,000 states by every method, in a few seconds."""
+    """Solve a queue and prove it, then a network that nobody can list; under a minute."""
     check_writable(page, json)
     from bellweight.display.screen import print_table
     from bellweight.display.table import wrapped
-    from bellweight.reproduce.queue import demo as demonstration
+    from bellweight.reproduce import demo as demonstration
 
     with Progress("one moment", context.obj) as progress:
         found = demonstration.run(progress.tell)
         found.write_page(page)
     screen = console(json)
-    print_table(screen, found.table())
-    say(screen, "")
-    width = screen.width if screen.is_terminal else None
-    for sentence in found.sentences():
-        say(screen, wrapped(sentence, width))
-    for command in demonstration.NEXT:
-        say(screen, f"    {command}")
+    width = min(80, screen.width) if screen.is_terminal else 80
+    for part in found.parts:
+        print_table(screen, part.table())
+        for sentence in part.sentences():
+            say(screen, "\n" + wrapped(sentence, width))
+        say(screen, "")
+    say(screen, wrapped(demonstration.NEXT_WORDS, width))
+    for line in demonstration.NEXT:
+        say(screen, f"    {line}")
     say(screen, f"\nSee it: open {page} in a browser.")
     write_document(json, found.document())
     return exits.DONE

@@ -14,12 +14,12 @@ INTERRUPTED = 130
 
 MEANINGS = {
     DONE: "done",
-    BAD_INPUT: "bad input or file",
-    WRONG_USAGE: "wrong usage",
-    NOT_CONVERGED: "ended without converging, result still printed and saved",
-    SOLVER_ERROR: "program unbounded, infeasible or not solved",
+    BAD_INPUT: "something is wrong with the input or a file",
+    WRONG_USAGE: "the command was used wrongly",
+    NOT_CONVERGED: "ended without converging; what was found is printed and saved",
+    SOLVER_ERROR: "the linear program is unbounded, infeasible or not solved",
     NOT_VERIFIED: "the certificate does not hold",
-    INTERRUPTED: "interrupted.",
+    INTERRUPTED: "interrupted",
 }
 
 

@@ -9,13 +9,27 @@ from collections.abc import Sequence
 
 import typer
 
-from bellweight.cli import commands, exits, portfolio, reproducing, saved
+from bellweight.cli import commands, exits, first_look, parse, portfolio, reproducing, saved
 from bellweight.cli.app import app
 from bellweight.cli.output import Interrupted, complain, one_line, short_warnings
+from bellweight.cli.sampling import StatesFrom
+from bellweight.cli.starting import Kind
 from bellweight.common.status import BellweightError, SolverError
 
 COMMANDS = (commands, saved, portfolio, reproducing)
 """Modules that add their commands to the app when they are imported."""
+
+CHECKS = {
+    "source": parse.check_source,
+    "model": parse.check_source,
+    "basis": parse.check_basis,
+    "name": parse.check_reproduced,
+    "method": parse.check_word(parse.MethodName, "--method"),
+    "cycles": parse.check_word(parse.Cycles, "--cycles"),
+    "states_from": parse.check_word(StatesFrom, "--states-from"),
+    "kind": parse.check_word(Kind, "KIND"),
+}
+"""What can be seen wrong in a word before anything is loaded, by the name of its parameter."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _ANYWHERE = ("--debug", "--progress", "--no-progress")
@@ -39,9 +53,12 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     command = typer.main.get_command(app)
+    words = _front(arguments)
     try:
+        if first_look.answered(command, words, CHECKS):
+            return exits.DONE
         with short_warnings():
-            code = command.main(_front(arguments), prog_name="bellweight", standalone_mode=False)
+            code = command.main(words, prog_name=first_look.PROGRAM, standalone_mode=False)
     except KeyboardInterrupt:
         return _failed(Interrupted())
     except Exception as problem:

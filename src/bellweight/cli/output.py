@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any, TextIO
 
 from bellweight.common.status import BellweightWarning, FileError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 STDOUT = Path("-")
 """The name of a JSON file that stands for stdout; what people read then goes to stderr."""
@@ -62,6 +63,8 @@ def short_warnings() -> Iterator[None]:
 
 def console(json_file: Path | None) -> Console:
     """Return where the readable output goes."""
+    from rich.console import Console
+
     return Console(stderr=json_file == STDOUT, highlight=False)
 
 

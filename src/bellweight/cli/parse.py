@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bellweight.cli.laws import law_of, law_words
+from bellweight.cli.suggest import meant
 from bellweight.common.status import BellweightError, ModelError
 
 if TYPE_CHECKING:
@@ -83,6 +85,13 @@ _TAKES = {
     ),
 }  # fmt: skip
 
+_SIZED = ("poly", "kinks", "radial", "fourier")
+_PLAIN = ("affine", "indicator")
+_FACTORY = "model"
+REPRODUCED = (
+    "all", "table1", "table2", "table3", "table4", "table5",
+    "figure-queue", "figure-occupancy", "figure-network", "figure-convergence",
+)  # fmt: skip
 BASES = "poly:DEGREE, kinks:N, radial:N, fourier:N, affine or indicator"
 
 _MODEL_FILES = (".npz", ".csv", ".tra", ".drn")
@@ -114,15 +123,14 @@ def basis(words: BasisWords, model: Model) -> Basis:
         raise usage(f"--nonnegative goes with --basis affine, the basis here is {text}")
     if not backend.lists_rows and text not in ("affine", "poly:1"):
         raise usage(f"--basis is {text!r}, expected affine for a linear model: rows are priced")
-    name, _, number = text.partition(":")
-    sized = {"poly": Polynomial, "kinks": PiecewiseLinear, "radial": Radial, "fourier": Fourier}
-    if name in sized and number.isdecimal():
-        return sized[name](int(number))
+    check_basis(text)
     if text == "affine":
         return Affine(lower=_nonnegative(model) if words.nonnegative else None)
     if text == "indicator":
         return Indicator()
-    raise usage(f"--basis is {text!r}, expected {BASES}")
+    name, _, number = text.partition(":")
+    made = zip(_SIZED, (Polynomial, PiecewiseLinear, Radial, Fourier), strict=True)
+    return dict(made)[name](int(number))
 
 
 def method(words: MethodWords, model: Model) -> Method:
@@ -206,19 +214,15 @@ def model(source: str, parameters: dict[str, Any]) -> Model:
         return _third_party(source, parameters)
     if Path(source).suffix in READERS:
         return read_model(source, **parameters)
+    check_source(source)
     if parameters:
         raise usage(
             "--option goes with a problem or a file of another package; here there are none"
         )
-    path, _, factory = source.rpartition(":")
-    if path.endswith(".py"):
-        return _from_factory(Path(path), factory)
-    if source.endswith(".npz"):
-        return _from_file(source)
-    raise usage(
-        f"{source!r} is no model: expected a problem ({', '.join(shipped())}), a file "
-        f"(.npz, {', '.join(READERS)}), or file.py:factory"
-    )
+    file = source_file(source)
+    if file is not None and file.suffix == ".py":
+        return _from_factory(file, source[len(str(file)) + 1 :] or _FACTORY)
+    return _from_file(source)
 
 
 def source_file(source: str) -> Path | None:
@@ -226,7 +230,58 @@ def source_file(source: str) -> Path | None:
     path = source.rpartition(":")[0]
     if path.endswith(".py"):
         return Path(path)
-    return Path(source) if source.endswith(_MODEL_FILES) else None
+    return Path(source) if source.endswith((*_MODEL_FILES, ".py")) else None
+
+
+def check_source(source: str) -> None:
+    """Complain about words that can be no model: neither a problem nor a file."""
+    from bellweight import problems
+
+    if source_file(source) is not None:
+        return
+    names = [name for name in problems.__all__ if name.islower()]
+    if source not in names and source not in third_party():
+        known = [*names, *third_party()]
+        near = meant(source, known)
+        told = near if near.startswith("did") else f"{near}, a model file or a Python file"
+        raise usage(f"{source!r} is no model: {told}")
+
+
+def complete_source(incomplete: str) -> list[str]:
+    """Return the problems that begin with what was typed, for the shell."""
+    from bellweight import problems
+
+    return [name for name in problems.__all__ if name.islower() and name.startswith(incomplete)]
+
+
+def check_word(kind: type[StrEnum], option: str) -> Callable[[str], None]:
+    """Return the check that the word of an option is one of a kind."""
+
+    def check(word: str) -> None:
+        if word not in list(kind):
+            raise usage(f"{option} is {word!r}: {meant(word, list(kind))}")
+
+    return check
+
+
+def check_reproduced(name: str) -> None:
+    """Complain about what is no table or figure of the paper."""
+    if name not in REPRODUCED:
+        raise usage(f"{name!r} is not reproduced here: {meant(name, REPRODUCED)}")
+
+
+def check_basis(text: str) -> None:
+    """Complain about words that name no basis."""
+    name, _, number = text.partition(":")
+    if name in _SIZED and number.isdecimal():
+        return
+    if name in _SIZED:
+        raise usage(f"--basis is {text!r}, expected a number as in {name}:5")
+    if text not in _PLAIN:
+        near = meant(name, [*_SIZED, *_PLAIN])
+        raise usage(
+            f"--basis is {text!r}: {near if near.startswith('did') else f'expected {BASES}'}"
+        )
 
 
 def shipped() -> dict[str, Callable[..., Model]]:
@@ -316,7 +371,10 @@ def _target(words: str, model: Model) -> Policy | Method:
 
 
 def _value(text: str) -> Any:
-    """Return a number, a list of numbers, a list of lists, a word such as none, or the text."""
+    """Return a number, a list of numbers or of lists, a law, a word such as none, or the text."""
+    law = law_of(text)
+    if law is not None:
+        return law
     if ";" in text:
         return [_entries(part) for part in text.split(";") if part]
     if "," in text:
@@ -339,7 +397,7 @@ def _shipped(make: Callable[..., Model], parameters: dict[str, Any]) -> Model:
     known = _parameters(make)
     for key in parameters:
         if key not in known:
-            raise usage(f"--option {key} is unknown, expected one of {', '.join(known)}")
+            raise usage(f"there is no --option {key}: {meant(key, known)}")
     return make(**parameters)
 
 
@@ -385,6 +443,9 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     """Return a parameter's value as it is written on the command line."""
+    law = law_words(value)
+    if law is not None:
+        return law
     if isinstance(value, tuple | list):
         nested = any(isinstance(item, tuple | list) for item in value)
         return (";" if nested else ",").join(map(_text, value))

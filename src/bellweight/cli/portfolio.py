@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bellweight.cli import exits, parse, reporting, sampling
-from bellweight.cli.app import EPILOG, Jobs, JsonFile, Options, Seed, Source, app, prepared
+from bellweight.cli.app import Jobs, JsonFile, Options, Seed, Source, command, prepared
 from bellweight.cli.output import console, say, write_document
 from bellweight.cli.parse import BasisWords
 from bellweight.cli.sampling import SampleWords, StatesFrom
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from bellweight.plans.race_result import RaceResult
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight auto single_queue",
+    "bellweight auto my_model.py --with mine.npz --save race.npz",
+    short="Try many settings, keep the policy that costs least",
+)
 def auto(
     context: typer.Context,
     source: Source,

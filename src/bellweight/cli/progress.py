@@ -12,13 +12,12 @@ import threading
 import time
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
-
-from rich.console import Console
-from rich.status import Status
-from rich.text import Text
+from typing import TYPE_CHECKING, Self
 
 from bellweight.cli.output import one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _SILENT_SECONDS = 2.0
 _LINE_SECONDS = 2.0
@@ -37,8 +36,12 @@ class Progress:
     """
 
     def __init__(self, text: str, wanted: bool | None = None) -> None:
+        from rich.console import Console
+        from rich.status import Status
+
         self._console = Console(stderr=True, highlight=False)
-        terminal = self._console.is_terminal
+        # FORCE_COLOR makes Rich believe in a terminal where a file or a pipe is.
+        terminal = self._console.is_terminal and self._console.file.isatty()
         self._wanted = terminal if wanted is None else wanted
         self._refused = wanted is False
         self._listening = ExitStack()
@@ -54,10 +57,10 @@ class Progress:
         self._text, self._share = one_line(text), share
 
     def __enter__(self) -> Self:
-        if not self._refused:
-            from bellweight.models.compile import announcing
+        from bellweight.models.announce import announcing
 
-            self._listening.enter_context(announcing(self._announce))
+        say = None if self._refused else self._announce
+        self._listening.enter_context(announcing(say))
         if self._wanted:
             self._thread.start()
         return self
@@ -96,6 +99,8 @@ class Progress:
                 self._live.update(self._shown())
 
     def _shown(self) -> Text:
+        from rich.text import Text
+
         return Text(self.line(), overflow="ellipsis", no_wrap=True)
 
     def _print_lines(self) -> None:

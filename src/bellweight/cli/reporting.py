@@ -81,9 +81,7 @@ def compared(
 
     policies: dict[str, Policy] = {name: result.policy for name, result in results.items()}
     if random:
-        if "random" in policies:
-            raise parse.usage("--random does not go with a file named random: rename it")
-        policies["random"] = Uniform()
+        policies["acting at random"] = Uniform()
     fresh = max(result.fresh_seed for result in results.values())
     return compare(
         model,

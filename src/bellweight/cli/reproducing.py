@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from bellweight.cli import exits, parse
-from bellweight.cli.app import EPILOG, Jobs, JsonFile, Seed, app
+from bellweight.cli.app import Jobs, JsonFile, Seed, command
 from bellweight.cli.output import (
     Interrupted,
     check_folder,
@@ -24,11 +23,17 @@ from bellweight.cli.progress import Progress
 from bellweight.common.status import ArgumentError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bellweight.display import Table
     from bellweight.reproduce import Artefact, Reproduction, Settings
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight reproduce table1",
+    "bellweight reproduce all --quick --out reproduction",
+    short="Compute the paper's tables and figures again",
+)
 def reproduce(
     context: typer.Context,
     name: Annotated[

@@ -62,15 +62,18 @@ class Sample:
     simulation: Simulation
     facts: dict[str, Any]
 
-    def lines(self) -> list[str]:
+    def told(self) -> list[tuple[str, str]]:
         """Return them as the summary shows them."""
         f = self.facts
-        occupancy = f"occupancy   {f['episodes']:,} episodes of {f['horizon']:,} steps"
+        occupancy = ("occupancy", f"{f['episodes']:,} episodes of {f['horizon']:,} steps")
         if "states" not in f:
             return [occupancy]
         return [
-            f"states      {f['states']:,} from {f['from']}; largest total {f['largest_total']}, "
-            f"largest coordinate {f['largest_coordinate']}",
+            (
+                "states",
+                f"{f['states']:,} from {f['from']}; largest total {f['largest_total']:g}, "
+                f"largest coordinate {f['largest_coordinate']:g}",
+            ),
             occupancy,
         ]
 
@@ -91,6 +94,8 @@ def sample(words: SampleWords, model: Model, seed: int) -> Sample | None:
         unused = [name for name in words.given() if name not in _SIMULATING]
         _refuse(unused, f"{backend.noun}: its rows are found by pricing, no states are sampled")
         return Sample(None, simulation, facts)
+    if words.states is None and words.states_from is None:
+        return Sample(None, simulation, facts)  # the library chooses the rows, and says which
     states, origin = _states(words, model, seed)
     return Sample(SampledRows(states), simulation, {**origin, **facts})
 
@@ -113,6 +118,6 @@ def _states(words: SampleWords, model: Any, seed: int) -> tuple[Any, dict[str, A
         "states": len(states),
         "from": _SOURCES[source],
         "seed": seed,
-        "largest_total": int(states.sum(axis=1).max()),
-        "largest_coordinate": int(states.max()),
+        "largest_total": float(states.sum(axis=1).max()),
+        "largest_coordinate": float(states.max()),
     }

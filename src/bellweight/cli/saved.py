@@ -9,19 +9,22 @@ import typer
 
 from bellweight.cli import exits, parse, reporting
 from bellweight.cli.app import (
-    EPILOG,
     Jobs,
     JsonFile,
     ModelOfResults,
     Options,
     SavedResult,
-    app,
+    command,
     prepared,
 )
 from bellweight.cli.output import console, say, write_document
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight evaluate queue.npz --model single_queue",
+    "bellweight evaluate queue.npz --model single_queue --half-width 0.5",
+    short="Simulate the policy of a saved result",
+)
 def evaluate(
     context: typer.Context,
     result: SavedResult,
@@ -46,6 +49,7 @@ def evaluate(
     """Simulate the policy of a saved result, with a 95 % confidence interval."""
     if episodes is not None and half_width is not None:
         raise parse.usage("give --episodes or --half-width, not both")
+    from bellweight.display import number_text
     from bellweight.evaluation.evaluate import evaluate as simulate
     from bellweight.report.document import plain
 
@@ -66,12 +70,15 @@ def evaluate(
     say(screen, f"simulated  {found}")
     exact = saved.cost.mean if saved.is_exact and saved.cost is not None else None
     if exact is not None:
-        say(screen, f"exact      {exact:,.4f} over all time")
+        say(screen, f"exact      {number_text(exact)} over all time")
     write_document(json, {"evaluation": plain(found), "exact_cost": plain(exact)})
     return exits.DONE
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight certify queue.npz --model single_queue --out queue.json",
+    short="Prove how far from optimal a saved policy can be",
+)
 def certify(
     context: typer.Context,
     result: SavedResult,
@@ -82,6 +89,10 @@ def certify(
     episodes: Annotated[
         int, typer.Option(min=2, help="Where states cannot be listed: how many to simulate.")
     ] = 10_000,
+    paths: Annotated[
+        int,
+        typer.Option(min=0, help="Also a lower bound by information relaxation, on so many paths."),
+    ] = 0,
     option: Options = None,
     seed: Annotated[int | None, typer.Option(min=0, help="One the run did not use.")] = None,
     jobs: Jobs = None,
@@ -93,13 +104,21 @@ def certify(
         saved = reporting.load_one(result, built)
         progress.tell("computing the certificate")
         found = certified(built, saved, episodes=episodes, seed=seed, jobs=jobs)
-    if out is not None:
-        found.save(out)
+        if out is not None:
+            found.save(out)
+        if paths > 0:
+            progress.tell("relaxing what is known of the future")
+            relaxed = saved.gap(built, episodes=episodes, paths=paths, seed=seed, jobs=jobs)
     say(console(None), str(found))
+    if paths > 0:
+        say(console(None), f"with {paths:,} paths\n{relaxed}")
     return exits.DONE
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight verify queue.json --model single_queue",
+    short="Check a certificate by other means",
+)
 def verify(
     context: typer.Context,
     certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE.json")],
@@ -119,7 +138,10 @@ def verify(
     return exits.DONE if found.passed else exits.NOT_VERIFIED
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight compare kinks.npz cubic.npz --model single_queue --random",
+    short="Compare saved policies on the same random numbers",
+)
 def compare(
     context: typer.Context,
     results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Saved results.")],
@@ -157,7 +179,10 @@ def compare(
     return exits.DONE
 
 
-@app.command(epilog=EPILOG)
+@command(
+    "bellweight report queue.npz --model single_queue --out queue.html",
+    short="Write a web page about saved results",
+)
 def report(
     context: typer.Context,
     files: Annotated[

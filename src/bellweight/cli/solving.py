@@ -168,8 +168,13 @@ class Commands:
 
 def text(result: Result, job: Job, commands: Commands) -> str:
     """Return what to print about a result, in the words of the command line."""
-    lines = [line for line in str(result).splitlines() if not line.startswith("next ")]
-    lines += [_policy_line(result, job)] if job.sample is None else job.sample.lines()
+    from bellweight.display import facts_text
+    from bellweight.results.result import headline, summary
+
+    told = [fact for fact in summary(result) if fact[0] != "next"]
+    told += [_policy_fact(result, job)] if job.sample is None else job.sample.told()
+    lines = [facts_text(headline(result), told)]
+    # Commands and file names are copied from the screen, so they stay on one line.
     if commands.save is not None:
         lines.append(f"saved       {commands.save}")
     lines.append(f"next        {_advice(result, commands)}")
@@ -184,7 +189,7 @@ def document(result: Result, job: Job, source: str) -> dict[str, Any]:
     return {"source": source, **result_document(result, job.model), **sampled}
 
 
-def _policy_line(result: Result, job: Job) -> str:
+def _policy_fact(result: Result, job: Job) -> tuple[str, str]:
     from bellweight.report.document import action_counts
 
     counts = [
@@ -192,7 +197,7 @@ def _policy_line(result: Result, job: Job) -> str:
         for name, count in action_counts(result, job.model).items()
     ]
     shown = counts[:6] + ([f"and {len(counts) - 6} more"] if len(counts) > 6 else [])
-    return f"policy      {', '.join(shown)}"
+    return "policy", ", ".join(shown)
 
 
 def _advice(result: Result, commands: Commands) -> str:

@@ -111,7 +111,10 @@ def distribution(
 
 def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> None:
     """Check that each row of `matrix` is a probability distribution; `where` names a row."""
-    bad = first_index(~np.isfinite(matrix.data) | (matrix.data < 0.0))
+    # The smallest and the largest first: they need no memory.
+    least, most = matrix.data.min(initial=0.0), matrix.data.max(initial=0.0)
+    fine = least >= 0.0 and most < np.inf
+    bad = None if fine else first_index(~np.isfinite(matrix.data) | (matrix.data < 0.0))
     if bad is not None:
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
         raise ModelError(

@@ -20,8 +20,6 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from numba.core import config
-
 from bellweight.common import files
 from bellweight.common.status import BellweightWarning
 
@@ -50,6 +48,8 @@ def keep(path: Path, text: str) -> None:
 
 def guard_numba() -> None:
     """Point Numba elsewhere if the folder that its environment variable names is not safe."""
+    from numba.core import config
+
     named = config.CACHE_DIR  # type: ignore[attr-defined]
     if not named:
         return

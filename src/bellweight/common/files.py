@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import identity
+from bellweight.common import identity, lazy
 from bellweight.common.file_types import csr_fault, declared, fits
 from bellweight.common.status import FileError, Status
 
@@ -198,7 +198,7 @@ def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...])
             "update Bellweight"
         )
     name = header["content"].get("type")
-    found = _classes.get(name)
+    found = _class_of(name)
     if found not in kinds:
         held = name if found is None else found.__name__
         wanted = " or ".join(kind.__name__ for kind in kinds)
@@ -251,7 +251,9 @@ def _decode(node: Any, archive: Any, version: int) -> Any:
         return tuple(_decode(item, archive, version) for item in node["tuple"])
     if "dict" in node:
         return {key: _decode(item, archive, version) for key, item in node["dict"].items()}
-    cls = _classes[node["type"]]
+    cls = _class_of(node["type"])
+    if cls is None:
+        raise _DamagedError(f"{node['type']} is unknown")
     stored = {name: _decode(item, archive, version) for name, item in node["fields"].items()}
     if version < FORMAT and issubclass(cls, Changed):
         stored = cls.from_format_1(stored)
@@ -266,6 +268,13 @@ def _decode(node: Any, archive: Any, version: int) -> Any:
         if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
             raise _DamagedError(f"{name} of {node['type']} has another type than it should have")
     return cls(**values)
+
+
+def _class_of(name: str) -> type | None:
+    """Return the class of a name in files; it may be in a room that nobody has asked for yet."""
+    if name not in _classes:
+        lazy.load_all()
+    return _classes.get(name)
 
 
 def _stored_name(field: dataclasses.Field[Any]) -> str:

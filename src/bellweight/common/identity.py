@@ -89,6 +89,22 @@ def doubt(stored: str | None, given: str) -> str:
     return ""
 
 
+def doubt_of(stored: Any, given: Any) -> str:
+    """Return why functions in settings that a file holds may not have been recognised."""
+    unstored = first_unstored(stored)
+    return "" if unstored is None else doubt(unstored.digest, digest(given))
+
+
+def first_unstored(value: Any) -> Unstored | None:
+    """Return the first thing in some settings that a file could not hold, if there is one."""
+    if isinstance(value, Unstored):
+        return value
+    parts: list[Any] = list(value) if isinstance(value, tuple) else []
+    if dataclasses.is_dataclass(value):
+        parts = [getattr(value, name) for name in _settings(value)]
+    return next((found for part in parts if (found := first_unstored(part)) is not None), None)
+
+
 def same(first: Any, second: Any) -> bool:
     """Return whether two settings say the same: numbers by value, functions by digest."""
     if isinstance(first, Unstored) or isinstance(second, Unstored):

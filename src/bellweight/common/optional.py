@@ -36,14 +36,28 @@ def package(name: str) -> Any:
         ) from None
 
 
-def data_frame(columns: Mapping[str, Any], kind: str | None = None) -> Any:
+def is_installed(name: str) -> bool:
+    """Return whether a package can be imported."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def data_frame(columns: Any, kind: str | None = None) -> Any:
     """Return columns as a frame of pandas or Polars, or as a plain dictionary (`"columns"`).
 
+    Columns are a mapping, or an iterable of names and columns, which are the frame's from then on.
     None stands for pandas where it is installed, and for the plain dictionary where it is not.
     """
     if kind is None:
-        kind = "columns" if find_spec("pandas") is None else "pandas"
+        kind = "pandas" if is_installed("pandas") else "columns"
     checks.one_of(kind, "kind", ("pandas", "polars", "columns"))
+    items = columns.items() if isinstance(columns, Mapping) else columns
     if kind == "columns":
-        return dict(columns)
-    return package(kind).DataFrame(dict(columns))
+        return dict(items)
+    if kind == "pandas":
+        return package(kind).DataFrame(dict(items), copy=False)
+    polars = package(kind)
+    # Polars copies: each column is let go before the next is made.
+    return polars.DataFrame([polars.Series(name, column) for name, column in items])

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.display.colours import Palette
 from bellweight.display.table import Column, Table
 
 _MOST_ROWS = 200
+_LEAST_POINTS = 3  # with fewer, a sentence says more than a picture
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -23,9 +25,12 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 class Line:
     """One series: positions and heights (n,), and how it is drawn.
 
-    `style` is `line`, `steps` (constant up to the next position), `points`, `band` (thick, with
+    `style` is `line`, `steps` (constant up to the next position), `points`, `ticks` (points that
+    belong to nobody), `band` (thick, with
     gaps where a number is missing), or `rule` (a level to compare with). `error` (n,) are
-    half-widths along the axis of the numbers.
+    half-widths along the axis of the numbers. Series of one `who` (by default the label) have one
+    colour on a whole page; bands and rules belong to nobody. `marks` are whose colour each point
+    has.
     """
 
     label: str
@@ -33,6 +38,18 @@ class Line:
     y: _Array
     style: str = "line"
     error: _Array | None = None
+    who: str = ""
+    marks: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> str | None:
+        """Whose colour it takes, None where it belongs to nobody."""
+        return None if self.style in ("band", "rule", "ticks") else self.who or self.label
+
+    @property
+    def n_points(self) -> int:
+        """The number of points that carry a message of their own."""
+        return 0 if self.style in ("band", "rule") else int(np.isfinite(self.y * self.x).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +71,28 @@ class Chart:
     x_names: tuple[str, ...] | None = None
     y_names: tuple[str, ...] | None = None
 
+    @property
+    def is_worth_drawing(self) -> bool:
+        """Whether a picture tells more than its sentence: from three points on.
+
+        Rows of named points count together; along an axis one line alone must have them.
+        """
+        counts = [line.n_points for line in self.lines] or [0]
+        return (sum(counts) if self.y_names is not None else max(counts)) >= _LEAST_POINTS
+
+    def beyond(self) -> list[tuple[float, float, bool]]:
+        """Return number, row and side (right or left) of points outside of a range of numbers."""
+        if self.x_range is None or self.y_names is None:
+            return []
+        low, high = self.x_range
+        return [
+            (x, y, x > high)
+            for line in self.lines
+            if line.style in ("points", "ticks")
+            for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
+            if x < low or x > high
+        ]
+
     def numbers(self) -> Table:
         """Return the numbers of all lines in the range shown, each thinned out if very long."""
         rows: list[dict[str, Any]] = []
@@ -73,7 +112,8 @@ class Chart:
         return Table(self.title, used, tuple(rows), _left_out(left_out + 1))
 
     def _rows(self, line: Line) -> list[dict[str, Any]]:
-        low, high = (-math.inf, math.inf) if self.x_range is None else self.x_range
+        shown = None if self.y_names is not None else self.x_range
+        low, high = (-math.inf, math.inf) if shown is None else shown
         widths = [None] * len(line.x) if line.error is None else line.error.tolist()
         return [
             {
@@ -105,6 +145,11 @@ class HeatMap:
     alt: str
     z_names: tuple[str, ...] | None = None
 
+    @property
+    def is_worth_drawing(self) -> bool:
+        """Whether a picture tells more than its sentence: from three cells on."""
+        return int(np.isfinite(self.z).sum()) >= _LEAST_POINTS
+
     def numbers(self) -> Table:
         """Return the cells that have a number, thinned out where there are very many."""
         rows = [
@@ -125,12 +170,53 @@ class HeatMap:
 Picture = Chart | HeatMap
 
 
+def palette_of(pictures: Sequence[Picture]) -> Palette:
+    """Return the colours of a page: one for each policy and one for each action in all charts."""
+    palette = Palette()
+    for picture in pictures:
+        if isinstance(picture, Chart):
+            for line in picture.lines:
+                for name in reversed(line.marks):  # the first row stands on top
+                    palette.of(name)
+                if line.owner is not None and not line.marks:
+                    palette.of(line.owner)
+        else:
+            palette.meet_actions(picture.z_names or ())
+    return palette
+
+
 def visible_heights(lines: Sequence[Line], x_range: tuple[float, float]) -> tuple[float, float]:
-    """Return the range of heights inside a range of positions, with a margin around it."""
+    """Return the range of heights inside a range of positions, with a margin around it.
+
+    Of three lines or more, one that runs far from most of them does not set the scale.
+    """
     low, high = x_range
-    seen = np.concatenate([line.y[(line.x >= low) & (line.x <= high)] for line in lines])
-    margin = 0.05 * float(np.ptp(seen)) or 0.05 * abs(float(seen[0])) or 1.0
-    return float(seen.min()) - margin, float(seen.max()) + margin
+    seen = [line.y[(line.x >= low) & (line.x <= high) & np.isfinite(line.y)] for line in lines]
+    known = [heights for heights in seen if len(heights)]
+    if not known:
+        return 0.0, 1.0
+    least = np.array([heights.min() for heights in known])
+    most = np.array([heights.max() for heights in known])
+    bottom, top = float(least.min()), float(most.max())
+    if len(known) > 2:
+        usual = float(np.median(least)), float(np.median(most))
+        room = usual[1] - usual[0] or 0.1 * abs(usual[1]) or 1.0
+        bottom, top = max(bottom, usual[0] - room), min(top, usual[1] + room)
+    margin = 0.05 * (top - bottom) or 0.05 * abs(bottom) or 1.0
+    return bottom - margin, top + margin
+
+
+def off_scale(lines: Sequence[Line], chart: Chart) -> str:
+    """Return a sentence on lines that leave the range of heights shown, or no text."""
+    if chart.y_range is None or chart.x_range is None:
+        return ""
+    (left, right), (low, high) = chart.x_range, chart.y_range
+    told = []
+    for line in lines:
+        inside = line.y[(line.x >= left) & (line.x <= right) & np.isfinite(line.y)]
+        if len(inside) and (inside.min() < low or inside.max() > high):
+            told.append(f"{line.label} ({inside.min():,.4g} to {inside.max():,.4g})")
+    return f" Beyond the scale: {', '.join(told)}." if told else ""
 
 
 def name_of(value: float, names: tuple[str, ...]) -> str:

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bellweight.display.charts import Chart, Line
 from bellweight.display.table import pair_text
 
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+_FAR = 2.0  # times the reach: farther numbers do not set the scale
+_MUCH = 10.0  # times the next smaller difference
 _MOST_SAID = 8  # differences that the sentence below a chart names
 
 
 @dataclass(frozen=True)
 class Between:
-    """A policy's cost, perhaps with a 95 % half-width, and a lower bound on every policy's cost."""
+    """A policy's cost, perhaps with a 95 % half-width, and a lower bound on every policy's cost.
+
+    `who` is whose colour it has, by default the label's.
+    """
 
     label: str
     cost: float
     half_width: float | None = None
     low: float | None = None
+    who: str = ""
 
 
 def gap_chart(found: Sequence[Between], optimum: float | None = None) -> Chart:
-    """Draw between which numbers the optimal cost lies, one row for each policy."""
+    """Draw between which numbers the optimal cost lies, one row for each policy.
+
+    What lies far from the best bound and the best cost is named at the edge instead of setting the
+    scale.
+    """
     rows = list(found)[::-1]  # the first on top
     places = np.arange(len(rows), dtype=np.float64)
     low = np.array([np.nan if row.low is None else row.low for row in rows])
@@ -37,16 +49,41 @@ def gap_chart(found: Sequence[Between], optimum: float | None = None) -> Chart:
         heights = np.column_stack([places, places, np.full(len(rows), np.nan)]).ravel()
         lines.append(Line("where the optimal cost can lie", gaps, heights, "band"))
         known = np.isfinite(low)
-        lines.append(Line("proven lower bound", low[known], places[known], "points"))
-    lines.append(Line("cost of the policy", cost, places, "points", width if width.any() else None))
+        lines.append(Line("proven: no policy costs less", low[known], places[known], "ticks"))
+    owners = tuple(row.who or row.label for row in rows)
+    lines.append(
+        Line("cost of the policy", cost, places, "points", width if width.any() else None,
+             marks=owners)
+    )  # fmt: skip
     if optimum is not None:
         ends = np.array([-0.5, len(rows) - 0.5])
         lines.append(Line("optimal cost, exact", np.full(2, optimum), ends, "rule"))
     return Chart(
         "gap", "Cost and bound" if bounded else "Cost", "expected discounted cost", "",
         tuple(lines), " ".join(_gap_sentence(row, bounded=bounded) for row in found),
+        x_range=scale_of(cost, width, low),
         y_names=tuple(row.label for row in rows),
     )  # fmt: skip
+
+
+def scale_of(
+    cost: FloatArray, width: FloatArray, low: FloatArray | None = None
+) -> tuple[float, float] | None:
+    """Return the numbers to show: around the best cost and the best bound; None for all of them.
+
+    Whatever is farther off than a few times their distance (or a tenth of the cost, or a few of the
+    half-widths) is left outside.
+    """
+    bounds = np.zeros(0) if low is None else low[np.isfinite(low)]
+    best = float((cost + width).min())
+    proven = float(bounds.max()) if len(bounds) else best
+    reach = max(best - proven, 0.1 * abs(best), 4.0 * float(np.median(width)))
+    shown = np.concatenate([cost - width, cost + width, bounds])
+    inside = shown[(shown >= proven - _FAR * reach) & (shown <= best + _FAR * reach)]
+    if len(inside) == len(shown):
+        return None
+    room = 0.12 * float(np.ptp(inside)) or 0.05 * abs(best) or 1.0
+    return float(inside.min()) - room, float(inside.max()) + room
 
 
 def _gap_sentence(row: Between, *, bounded: bool) -> str:
@@ -72,7 +109,7 @@ def difference_chart(
     zero = Line(reference, np.zeros(2), np.array([-0.5, len(shown) - 0.5]), "rule")
     exact = not widths.any()
     told = words if exact else f"{words}, with 95 % interval"
-    points = Line(told, means, places, "points", None if exact else widths)
+    points = Line(told, means, places, "points", None if exact else widths, marks=tuple(shown))
     said = [
         f"{policy}: {gap[0]:+,.6g}." if exact else f"{policy}: {pair_text(*gap, sign='+')}."
         for policy, gap in list(gaps.items())[:_MOST_SAID]
@@ -80,4 +117,24 @@ def difference_chart(
     more = len(gaps) - len(said)
     alt = f"Differences to {reference}. {' '.join(said)}" + (f" And {more} more." if more else "")
     label = "expected discounted cost, negative is better"
-    return Chart(name, title, label, "", (zero, points), alt, y_names=tuple(shown))
+    return Chart(
+        name, title, label, "", (zero, points), alt,
+        x_range=_around_zero(means, widths), y_names=tuple(shown),
+    )  # fmt: skip
+
+
+def _around_zero(means: FloatArray, widths: FloatArray) -> tuple[float, float] | None:
+    """Return the differences to show, None for all of them.
+
+    A few that are ten times as large as all others do not set the scale.
+    """
+    ends = np.abs(means) + widths
+    order = np.sort(ends)
+    far = [k for k in range((len(order) + 1) // 2, len(order)) if order[k] > _MUCH * order[k - 1]]
+    if not far:
+        return None
+    inside = ends < order[far[0]]
+    low = min(0.0, float((means - widths)[inside].min()))
+    high = max(0.0, float((means + widths)[inside].max()))
+    room = 0.12 * (high - low) or 1.0
+    return low - room, high + room

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bellweight.display.axes import light_frame, new_figure
-from bellweight.display.charts import Chart, HeatMap, Line, Picture
-from bellweight.display.colours import COLOURS, colours_of
+from bellweight.display.charts import Chart, HeatMap, Line, Picture, palette_of
+from bellweight.display.colours import NEUTRAL, Palette
 
-_DASHES = ("-", "--", "-.", ":")
+_DASHES = ("-", "--", "-.", (0, (8, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _PANEL = (6.0, 3.6)  # inches
 _LOW = 1.9  # inches of a chart with few named rows
@@ -37,12 +36,13 @@ def draw(pictures: Sequence[Picture], *, columns: int = 2) -> Figure:
     height = _PANEL[1] if len(pictures) != 1 else _height(pictures[0])
     size = (_PANEL[0] * across, height * down)
     figure = new_figure(size, _DPI)
+    palette = palette_of(pictures)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for axes, picture in zip(panels, pictures, strict=False):
         if isinstance(picture, Chart):
-            _draw_chart(axes, picture)
+            _draw_chart(axes, picture, palette)
         else:
-            _draw_map(figure, axes, picture)
+            _draw_map(figure, axes, picture, palette)
         title = textwrap.fill(_plain(picture.title), _TITLE_WIDTH)
         axes.set_title(title, loc="left", fontsize="medium")
         axes.set_xlabel(_plain(picture.x_label))
@@ -58,10 +58,9 @@ def _height(picture: Picture) -> float:
     return _PANEL[1]
 
 
-def _draw_chart(axes: Axes, chart: Chart) -> None:
-    looks = zip(cycle(COLOURS), cycle(_DASHES), cycle(_MARKERS), strict=False)
-    for line, look in zip(chart.lines, looks, strict=False):
-        _draw_line(axes, line, look, sideways=chart.y_names is not None)
+def _draw_chart(axes: Axes, chart: Chart, palette: Palette) -> None:
+    for line in chart.lines:
+        _draw_line(axes, line, palette, sideways=chart.y_names is not None)
     if chart.log_y:
         axes.set_yscale("log")
     if chart.x_range is not None and chart.x_range[0] < chart.x_range[1]:
@@ -69,21 +68,43 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
     if chart.y_range is not None:
         axes.set_ylim(chart.y_range)
     _name(axes, chart)
+    for value, row, right in chart.beyond():
+        axes.annotate(
+            f"{value:,.5g} ▶" if right else f"◀ {value:,.5g}", (float(right), row),
+            xycoords=("axes fraction", "data"), ha="right" if right else "left", va="center",
+            fontsize="small",
+        )  # fmt: skip
     light_frame(axes)
     if len(chart.lines) > 1:
+        _legend(axes, chart)
+
+
+def _legend(axes: Axes, chart: Chart) -> None:
+    """Name the lines: inside where there is room, below a chart whose rows take all of it."""
+    if any(line.marks for line in chart.lines):
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+        axes.legend(frameon=False, fontsize="small", **below)
+    else:
         axes.legend(frameon=False, fontsize="small")
 
 
-def _draw_line(axes: Axes, line: Line, look: tuple[str, str, str], *, sideways: bool) -> None:
-    color, dash, marker = look
+def _draw_line(axes: Axes, line: Line, palette: Palette, *, sideways: bool) -> None:
+    color, dash, marker = _look(line, palette)
     label = _plain(line.label)
     if line.style == "points":
         error: dict[str, Any] = {"xerr" if sideways else "yerr": line.error}
         size, alpha = (5.0, 1.0) if len(line.x) <= _MANY else (2.5, 0.6)
+        colours = [palette.of(name).colour for name in line.marks]
         axes.errorbar(
-            line.x, line.y, **error, fmt=marker, color=color, markersize=size, alpha=alpha,
-            capsize=0.6 * size, label=label,
+            line.x, line.y, **error, fmt="none" if colours else marker, color=color,
+            ecolor=NEUTRAL if colours else color, markersize=size, alpha=alpha, capsize=0.6 * size,
+            label=None if colours else label,
         )  # fmt: skip
+        if colours:  # the key shows a dark point: colours are those of policies
+            axes.scatter(line.x, line.y, s=size**2 + 5.0, c=colours, zorder=3)
+            axes.plot([], [], "o", color="0.2", markersize=size, label=label)
+    elif line.style == "ticks":
+        axes.plot(line.x, line.y, "|", color=color, markersize=13, markeredgewidth=2, label=label)
     elif line.style == "band":
         axes.plot(
             line.x, line.y, color=color, linewidth=7, alpha=0.45, solid_capstyle="butt", label=label
@@ -95,6 +116,14 @@ def _draw_line(axes: Axes, line: Line, look: tuple[str, str, str], *, sideways: 
             line.x, line.y, color=color, linestyle=dash, linewidth=1.5, drawstyle=step,
             marker=few, markersize=4, label=label,
         )  # fmt: skip
+
+
+def _look(line: Line, palette: Palette) -> tuple[str, Any, str]:
+    """Return colour, dash and marker of a line."""
+    if line.owner is None or line.marks:
+        return NEUTRAL, ":" if line.style == "rule" else "-", "o"
+    look = palette.of(line.owner)
+    return look.colour, _DASHES[look.place % len(_DASHES)], _MARKERS[look.place % len(_MARKERS)]
 
 
 def _name(axes: Axes, chart: Chart) -> None:
@@ -123,13 +152,13 @@ def _set_names(axes: Axes, side: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _draw_map(figure: Figure, axes: Axes, picture: HeatMap) -> None:
+def _draw_map(figure: Figure, axes: Axes, picture: HeatMap, palette: Palette) -> None:
     if picture.z_names is None:
         mesh = axes.pcolormesh(_edges(picture.x), _edges(picture.y), picture.z, cmap="cividis")
         bar = figure.colorbar(mesh, ax=axes)
     else:
         n = len(picture.z_names)
-        shades = ListedColormap(colours_of(n))
+        shades = ListedColormap([palette.action(name) for name in picture.z_names])
         norm = BoundaryNorm(np.arange(n + 1) - 0.5, n)
         edges = _edges(picture.x), _edges(picture.y)
         mesh = axes.pcolormesh(*edges, picture.z, cmap=shades, norm=norm)

@@ -8,6 +8,7 @@ it; with scripts switched off these two are what is left.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -15,30 +16,45 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of
-from bellweight.display.colours import COLOURS, colours_of
+from bellweight.display.colours import NEUTRAL, Palette
 from bellweight.display.markup import to_html
 from bellweight.display.page import asset
 from bellweight.display.table import Table
 
-_DASHES = ("solid", "dash", "dashdot", "dot")
+_DASHES = ("solid", "dash", "dashdot", "longdash")
+_SWATCH_DASHES = ("", "6 3", "7 3 2 3", "11 4")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _DIGITS = 9
-_MOST_LETTERS = 28
+_MOST_LETTERS = 40
+_LETTERS_A_LINE = 17  # of a name beside a chart; longer ones are broken into lines
 _MOST_NAMES = 30
 _MANY = 60
+_ROW, _FRAME, _HEIGHT = 46, 80, 380  # pixels: a named row, what is around rows, other charts
 
 
-def figure(picture: Picture, number: int) -> str:
-    """Return the place of a chart in a page, with its text alternatives."""
-    low = " low" if isinstance(picture, Chart) and _is_low(picture) else ""
+def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = True) -> str:
+    """Return the place of a chart in a page, with its key and its text alternatives.
+
+    With fewer than three points it is the sentence alone.
+    """
+    if not picture.is_worth_drawing:
+        return f"<p>{escape(picture.alt)}</p>\n" if picture.alt else ""
+    heading = f"<h3>{escape(picture.title)}</h3>\n" if headed else ""
     return (
-        f'<figure id="chart-{number}" data-key="{escape(picture.key)}">\n'
-        f"<h3>{escape(picture.title)}</h3>\n"
-        f'<div class="chart{low}" data-chart="{number}" tabindex="0" role="application" '
+        f'<figure id="chart-{number}" data-key="{escape(picture.key)}">\n{heading}'
+        f"{_key(picture, palette)}"
+        f'<div class="chart" data-chart="{number}" data-height="{_height(picture)}" '
+        f'style="min-height:{_height(picture)}px" tabindex="0" role="application" '
         f'aria-roledescription="chart" aria-label="{escape(_label(picture), quote=True)}"></div>\n'
-        f"<figcaption>{escape(picture.alt)}</figcaption>\n"
+        f"<figcaption{_hidden(picture)}>{escape(picture.alt)}</figcaption>\n"
         f"{folded('Numbers', picture.numbers())}</figure>\n"
     )
+
+
+def _hidden(picture: Picture) -> str:
+    """Return how a sentence is shown: that of rows of numbers is read out, not shown twice."""
+    rows = isinstance(picture, Chart) and any(line.marks for line in picture.lines)
+    return ' class="spoken"' if rows else ""
 
 
 def folded(words: str, table: Table) -> str:
@@ -46,9 +62,9 @@ def folded(words: str, table: Table) -> str:
     return f"<details><summary>{escape(words)}</summary>{to_html(table)}</details>\n"
 
 
-def numbers(pictures: Sequence[Picture]) -> str:
+def numbers(pictures: Sequence[Picture], palette: Palette) -> str:
     """Return the element with the numbers of all charts, in the order of their places."""
-    specs = [_chart(p) if isinstance(p, Chart) else _map(p) for p in pictures]
+    specs = [_chart(p, palette) if isinstance(p, Chart) else _map(p, palette) for p in pictures]
     # "<" never occurs, so that no text can end the element.
     text = json.dumps(specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="charts">{text}</script>\n'
@@ -65,16 +81,80 @@ def _label(picture: Picture) -> str:
     return f"{picture.title}. {picture.alt} Left and right arrow keys move along it."
 
 
-def _is_low(chart: Chart) -> bool:
-    return chart.y_names is not None and len(chart.y_names) <= 3
+def _height(picture: Picture) -> int:
+    if isinstance(picture, Chart) and picture.y_names is not None:
+        return _FRAME + _ROW * len(picture.y_names)
+    if isinstance(picture, HeatMap):
+        return min(_HEIGHT, _FRAME + _ROW * max(3, len(picture.y)))
+    return _HEIGHT
 
 
-def _chart(chart: Chart) -> dict[str, Any]:
+def _key(picture: Picture, palette: Palette) -> str:
+    """Return what each colour and line means; a chart of one series needs no key."""
+    if isinstance(picture, HeatMap):
+        names = picture.z_names or ()
+        items = [(_patch(palette.action(name)), name) for name in names]
+        return _listed(items, buttons=False)
+    if len(picture.lines) < 2:
+        return ""
+    items = [(_swatch(line, palette), line.label) for line in picture.lines]
+    return _listed(items, buttons=True)
+
+
+def _listed(items: Sequence[tuple[str, str]], *, buttons: bool) -> str:
+    if not items:
+        return ""
+    words = [
+        f'<li><button type="button" aria-pressed="true" data-line="{number}">{mark}'
+        f"{escape(_cut(text))}</button></li>"
+        if buttons
+        else f"<li>{mark}{escape(_cut(text))}</li>"
+        for number, (mark, text) in enumerate(items)
+    ]
+    return f'<ul class="key">{"".join(words)}</ul>\n'
+
+
+def _swatch(line: Line, palette: Palette) -> str:
+    """Return a piece of a line as it is drawn, with its marker."""
+    colour, place = _look(line, palette)
+    if line.marks:
+        colour = "currentColor"
+    stroke = {"band": 8, "rule": 2}.get(line.style, 2.5)
+    dash = _SWATCH_DASHES[place % len(_SWATCH_DASHES)] if line.owner is not None else ""
+    dash = "2 3" if line.style == "rule" else dash
+    faint = ' opacity="0.45"' if line.style == "band" else ""
+    if line.style == "points":
+        shape = f'<circle cx="13" cy="7" r="4" fill="{colour}"/>'
+    elif line.style == "ticks":
+        shape = f'<path d="M13 1V13" stroke="{colour}" stroke-width="3"/>'
+    else:
+        shape = (
+            f'<path d="M0 7H26" stroke="{colour}" stroke-width="{stroke}" '
+            f'stroke-dasharray="{dash}"{faint}/>'
+        )
+    return f'<svg width="26" height="14" aria-hidden="true">{shape}</svg>'
+
+
+def _patch(colour: str) -> str:
+    return (
+        '<svg width="14" height="14" aria-hidden="true">'
+        f'<rect width="14" height="14" fill="{colour}"/></svg>'
+    )
+
+
+def _look(line: Line, palette: Palette) -> tuple[str, int]:
+    if line.owner is None or line.marks:
+        return NEUTRAL, 0
+    look = palette.of(line.owner)
+    return look.colour, look.place
+
+
+def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     sideways = chart.y_names is not None
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_label, chart.x_names, chart.x_range, names_x=True),
         "yaxis": _axis(chart.y_label, chart.y_names, chart.y_range, names_x=False),
-        "showlegend": len(chart.lines) > 1,
+        "showlegend": False,
     }
     if chart.x_names is None and _few_whole(chart):
         layout["xaxis"]["dtick"] = 1
@@ -83,11 +163,21 @@ def _chart(chart: Chart) -> dict[str, Any]:
         layout["yaxis"]["exponentformat"] = "power"
     if chart.y_names is not None:
         layout["yaxis"]["range"] = [-0.5, len(chart.y_names) - 0.5]
+        layout["annotations"] = [_arrow(*far) for far in chart.beyond()]
     traces = [
-        _trace(line, number, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
-        for number, line in enumerate(chart.lines)
+        _trace(line, palette, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
+        for line in chart.lines
     ]
     return {"data": traces, "layout": layout}
+
+
+def _arrow(value: float, row: float, right: bool) -> dict[str, Any]:
+    """Return the note at the edge for a number that lies beyond it."""
+    text = f"{value:,.5g}"
+    return {
+        "x": 1 if right else 0, "xref": "paper", "y": row, "yref": "y", "showarrow": False,
+        "text": f"{text} ▶" if right else f"◀ {text}", "xanchor": "right" if right else "left",
+    }  # fmt: skip
 
 
 def _few_whole(chart: Chart) -> bool:
@@ -101,29 +191,35 @@ def _few_whole(chart: Chart) -> bool:
 
 def _trace(
     line: Line,
-    number: int,
+    palette: Palette,
     *,
     sideways: bool,
     x_names: tuple[str, ...] | None,
     y_names: tuple[str, ...] | None,
 ) -> dict[str, Any]:
-    colour = COLOURS[number % len(COLOURS)]
+    colour, place = _look(line, palette)
+    marks = [palette.of(name).colour for name in line.marks]
     trace: dict[str, Any] = {
         "type": "scatter",
         "name": _text(line.label),
         "x": _plain(line.x),
         "y": _plain(line.y),
-        "mode": "markers" if line.style == "points" else "lines",
-        "line": {"color": colour, "width": 2, "dash": _DASHES[number % len(_DASHES)]},
+        "mode": "markers" if line.style in ("points", "ticks") else "lines",
+        "line": {"color": colour, "width": 2, "dash": _DASHES[place % len(_DASHES)]},
         "marker": {
-            "color": colour,
-            "size": 9 if len(line.x) <= _MANY else 4,
-            "symbol": _SYMBOLS[number % len(_SYMBOLS)],
+            "color": marks or colour,
+            "size": 10 if len(line.x) <= _MANY else 4,
+            "symbol": "circle" if line.marks else _SYMBOLS[place % len(_SYMBOLS)],
         },
         "hovertemplate": _hover(line, x_names, y_names),
     }
     if line.style == "steps":
         trace["line"]["shape"] = "hv"
+    if line.style == "rule":
+        trace["line"]["dash"] = "dot"
+    if line.style == "ticks":
+        trace["marker"] = {"symbol": "line-ns-open", "size": 18, "color": colour,
+                           "line": {"width": 3, "color": colour}}  # fmt: skip
     if line.style == "band":
         trace |= {"line": {"color": colour, "width": 12}, "opacity": 0.45, "connectgaps": False}
     elif line.style == "line" and len(line.x) <= 30:
@@ -131,6 +227,7 @@ def _trace(
     if line.error is not None:
         trace["error_x" if sideways else "error_y"] = {
             "type": "data", "array": _plain(line.error), "thickness": 1.5, "width": 5,
+            "color": NEUTRAL if line.marks else colour,
         }  # fmt: skip
     names = [(x_names, line.x), (y_names, line.y)]
     shown = [list(map(_text, _looked_up(found, places))) for found, places in names if found]
@@ -156,7 +253,7 @@ def _looked_up(names: tuple[str, ...], places: Any) -> list[str]:
     return [name_of(place, names) for place in places.tolist()]
 
 
-def _map(picture: HeatMap) -> dict[str, Any]:
+def _map(picture: HeatMap, palette: Palette) -> dict[str, Any]:
     trace: dict[str, Any] = {
         "type": "heatmap",
         "x": _plain(picture.x),
@@ -170,7 +267,7 @@ def _map(picture: HeatMap) -> dict[str, Any]:
         n = len(picture.z_names)
         names = [_text(name) for name in picture.z_names]
         places = [[None if np.isnan(z) else names[round(z)] for z in row] for row in picture.z]
-        colours = colours_of(n)
+        colours = [palette.action(name) for name in picture.z_names]
         steps = [[k / n, colours[k]] for k in range(n)]
         ends = [[(k + 1) / n, colours[k]] for k in range(n)]
         trace |= {
@@ -180,13 +277,18 @@ def _map(picture: HeatMap) -> dict[str, Any]:
             "text": places,
             "hovertemplate": _map_hover(picture, "%{text}"),
         }
-        short = [_text(_cut(name)) for name in picture.z_names]
-        trace["colorbar"] |= {"tickvals": list(range(n)), "ticktext": short}
+        trace["showscale"] = False  # the key above the map names the colours
     layout = {
-        "xaxis": _axis(picture.x_label, None, None, names_x=True),
-        "yaxis": _axis(picture.y_label, None, None, names_x=False),
+        "xaxis": _axis(picture.x_label, None, None, names_x=True) | _ticks(picture.x),
+        "yaxis": _axis(picture.y_label, None, None, names_x=False) | _ticks(picture.y),
     }
     return {"data": [trace], "layout": layout}
+
+
+def _ticks(positions: Any) -> dict[str, Any]:
+    """Return a tick for each of a few whole numbers, otherwise nothing."""
+    whole = np.array_equal(positions, np.round(positions))
+    return {"dtick": 1} if whole and np.ptp(positions) <= 12 else {}
 
 
 def _map_hover(picture: HeatMap, z: str) -> str:
@@ -207,7 +309,7 @@ def _axis(
     if names is not None:
         stride = -(-len(names) // _MOST_NAMES)
         places = list(range(0, len(names), stride))
-        shown_names = [_text(_cut(names[k])) for k in places]
+        shown_names = [_broken(names[k]) for k in places]
         axis |= {"tickvals": places, "ticktext": shown_names, "automargin": True}
     else:
         axis |= {"separatethousands": True, "automargin": not names_x}
@@ -218,6 +320,11 @@ def _axis(
 def _cut(name: str) -> str:
     """Return a name that leaves room for the chart; the whole of it is in the tooltip."""
     return name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"
+
+
+def _broken(name: str) -> str:
+    """Return a name in short lines, so that it takes little room beside a chart."""
+    return "<br>".join(map(_text, textwrap.wrap(_cut(name), _LETTERS_A_LINE) or [""]))
 
 
 def _text(text: str) -> str:

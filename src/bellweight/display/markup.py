@@ -49,14 +49,17 @@ def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None
         if links and first in links:
             head_cell = f'<a href="{escape(links[first])}">{head_cell}</a>'
         cells = [
-            f'<td class="{s}">{escape(c)}</td>' for c, s in zip(others, sides[1:], strict=True)
+            f'<td class="{side}" data-name="{escape(column.heading, quote=True)}">'
+            f"{escape(cell)}</td>"
+            for cell, side, column in zip(others, sides[1:], columns[1:], strict=True)
         ]
         lines.append(f'<th scope="row" class="{sides[0]}">{head_cell}</th>{"".join(cells)}')
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     below = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes) if notes else ""
+    kind = " stacked" if len(columns) > 2 else ""
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(table.title)}">'
+        f'<div class="wide{kind}" tabindex="0" role="group" aria-label="{escape(table.title)}">'
         f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         f"{below}\n"
     )

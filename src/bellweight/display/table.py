@@ -18,6 +18,8 @@ from typing import Any
 Show = Callable[[Any], str]
 _GAP = "  "
 _NOTE_WIDTH = 100
+_SCREEN = 80
+_INDENT = " " * 12
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,18 @@ def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     rows = tuple({"fact": name, "value": text} for name, text in facts)
     columns = (Column("fact", "", right=False), Column("value", "", right=False))
     return Table(title, columns, rows)
+
+
+def facts_text(title: str, facts: Iterable[tuple[str, str]], width: int = _SCREEN) -> str:
+    """Return a title, if any, and facts, one to a paragraph, none wider than a screen."""
+    lines = textwrap.wrap(title, width, subsequent_indent=_INDENT) if title else []
+    for name, text in facts:
+        first = f"{name:<11} "
+        lines += textwrap.wrap(
+            text, width, initial_indent=first, subsequent_indent=_INDENT,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(lines)
 
 
 def to_text(table: Table, width: int | None = None) -> str:

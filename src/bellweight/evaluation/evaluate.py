@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from bellweight.backends import Estimate, backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
+from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, PolicyError
-from bellweight.display import Column, Table, pair_text
+from bellweight.display import Column, Table, interval_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import LinearModel, Model
 from bellweight.policies import Greedy, Policy
 from bellweight.simulation import (
+    Episodes,
     Finished,
-    Rollout,
     default_horizon,
     episode_costs,
     mean_and_half_width,
@@ -68,7 +69,7 @@ class Evaluation(Presentable):
         return {"cost": lambda: (gap_chart([found]),)}
 
     def _row(self) -> dict[str, Any]:
-        interval = pair_text(self.mean, self.half_width)
+        interval = interval_text(self.mean, self.half_width)
         numbers = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**numbers, "interval": interval}
 
@@ -77,10 +78,10 @@ class Evaluation(Presentable):
         return _numbers(self.table())
 
     def __str__(self) -> str:
-        tail = "tail unknown" if self.tail_bound is None else f"tail at most {self.tail_bound:.4g}"
+        tail = "tail unknown" if self.tail_bound is None else f"tail at most {self.tail_bound:,.2g}"
         tail += f": {self.tail_reason}" if self.tail_reason else ""
         return (
-            f"{self.mean:,.4f} +- {self.half_width:,.4f} "
+            f"{interval_text(self.mean, self.half_width)} "
             f"({self.episodes:,} episodes of {self.horizon} steps, seed {self.seed}; {tail})"
         )
 
@@ -99,11 +100,11 @@ class Difference:
         return abs(self.mean) > self.half_width
 
     def __str__(self) -> str:
-        return pair_text(self.mean, self.half_width, sign="+")
+        return interval_text(self.mean, self.half_width, sign="+")
 
 
 @files.storable("Comparison")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Presentable, files.Saved, files.Checked):
     """Evaluations on the same random numbers, and paired differences to the baseline."""
 
@@ -161,12 +162,15 @@ class Comparison(Presentable, files.Saved, files.Checked):
             return ()
         return (difference_chart("difference", title, self.baseline, gaps, "paired difference"),)
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.evaluations)}>"
+
     def __str__(self) -> str:
         width = max(len(name) for name in self.evaluations)
         lines = [f"{'policy':{width}}  {'cost':>24}  {'minus ' + self.baseline:>24}"]
         for name, found in self.evaluations.items():
             gap = self.differences[name]
-            cost = pair_text(found.mean, found.half_width)
+            cost = interval_text(found.mean, found.half_width)
             paired = "" if name == self.baseline else str(gap)
             lines.append(f"{name:{width}}  {cost:>24}  {paired:>24}".rstrip())
         return "\n".join(lines)
@@ -176,7 +180,7 @@ _COST_COLUMNS = (
     Column("mean", "", None),
     Column("half_width", "", None),
     Column("interval", "cost, 95 % interval"),
-    Column("tail_bound", "tail at most", lambda value: f"{value:,.4g}"),
+    Column("tail_bound", "tail at most", lambda value: f"{value:,.2g}"),
     Column("tail_reason", "", None),
     Column("episodes", "episodes", lambda value: f"{value:,}"),
     Column("horizon", "steps", lambda value: f"{value:,}"),
@@ -197,9 +201,16 @@ def _table(title: str, rows: Sequence[dict[str, Any]], columns: tuple[Column, ..
     return Table(title, columns, tuple(rows), tuple(reasons))
 
 
+class HasPolicy(Protocol):
+    """What has a policy: every result of `solve`."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+
 def evaluate(
     model: Model,
-    policy: Policy,
+    policy: Policy | HasPolicy,
     episodes: int | None = None,
     *,
     half_width: float | None = None,
@@ -210,11 +221,28 @@ def evaluate(
 ) -> Evaluation:
     """Return the simulated discounted cost of a policy from the model's initial distribution.
 
-    Give either `episodes` or the `half_width` to reach. The default horizon is the first at which
-    discount^horizon falls below 0.001 and, with `half_width`, the tail below it. `resume` takes
-    the `finished` blocks of a `WorkerError`.
+    Args:
+        model: the model in which the policy acts.
+        policy: a policy, or a result that has one.
+        episodes: how many are simulated; 10,000 by default.
+        half_width: instead of `episodes`, the half-width of the 95 % interval to reach.
+        horizon: steps per episode. By default the first at which discount^horizon falls below
+            0.001 and, with `half_width`, the tail below it.
+        seed: decides the random numbers.
+        jobs: how many workers simulate; all cores by default. The numbers do not depend on it.
+        resume: the `finished` blocks of a `WorkerError`.
+
+    Returns:
+        The mean cost with its half-width, and a bound on what comes after the horizon.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> found = bw.evaluate(queue, bw.Uniform(), episodes=200, horizon=50, seed=1)
+        >>> found.episodes, found.horizon
+        (200, 50)
     """
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    policy = policy_of(policy)
     rollout = rollout_of(model, policy)
     if half_width is None:
         n = checks.count(10_000 if episodes is None else episodes, "episodes", least=2)
@@ -230,7 +258,7 @@ def evaluate(
 
 def compare(
     model: Model,
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, Policy | HasPolicy],
     episodes: int = 10_000,
     *,
     baseline: str | None = None,
@@ -238,12 +266,33 @@ def compare(
     seed: int = 0,
     jobs: int | None = None,
 ) -> Comparison:
-    """Evaluate policies on the same random numbers; `baseline` is the first by default."""
+    """Evaluate policies on the same random numbers, which tells small differences apart.
+
+    Args:
+        model: the model in which they act.
+        policies: names with their policies or results.
+        episodes: how many are simulated for each.
+        baseline: the name of the policy that others are compared with; the first by default.
+        horizon: steps per episode, as in `evaluate`.
+        seed: decides the random numbers.
+        jobs: how many workers simulate; all cores by default.
+
+    Returns:
+        The evaluations by name, and the paired differences to the baseline with their intervals.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> result = bw.solve(queue, bw.Polynomial(3), bw.DIA())
+        >>> found = bw.compare(queue, {"ours": result, "any": bw.Uniform()}, episodes=200, seed=1)
+        >>> found.differences["any"].is_clear
+        True
+    """
     if not isinstance(policies, Mapping) or not policies:
         raise ArgumentError(
-            f"policies is {policies!r}, expected at least one name with its policy: pass "
-            '{"name": policy}'
+            f"policies is {value_text(policies)}, expected at least one name with its policy: "
+            'pass {"name": policy}'
         )
+    acting = {name: policy_of(policy) for name, policy in policies.items()}
     reference = next(iter(policies)) if baseline is None else baseline
     if reference not in policies:
         raise ArgumentError(f"baseline is {reference!r}, expected one of {list(policies)}")
@@ -251,12 +300,12 @@ def compare(
     n = checks.count(episodes, "episodes", least=2)
     costs = {
         name: episode_costs(rollout_of(model, policy), 0, n, steps, seed, jobs)
-        for name, policy in policies.items()
+        for name, policy in acting.items()
     }
     return Comparison(
         evaluations={
             name: _evaluation(costs[name], steps, seed, backend_of(model).tail(policy, steps))
-            for name, policy in policies.items()
+            for name, policy in acting.items()
         },
         differences={
             name: Difference(*mean_and_half_width(costs[name] - costs[reference]))
@@ -296,17 +345,25 @@ def compare_ties(
     return compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
 
 
-def rollout_of(model: Model, policy: Policy) -> Rollout:
-    """Lay out a model and a policy for simulation."""
-    if not isinstance(policy, Policy):
+def policy_of(thing: Policy | HasPolicy) -> Policy:
+    """Return a policy, or that of a result, or say in a line what was given instead."""
+    found = thing if isinstance(thing, Policy) else getattr(thing, "policy", None)
+    if not isinstance(found, Policy):
         raise PolicyError(
-            f"policy is {policy!r}, expected a bellweight policy: use TablePolicy or Rule"
+            f"policy is {value_text(thing)}, expected a bellweight policy: use "
+            "TablePolicy or Rule, or pass a result of solve"
         )
+    return found
+
+
+def rollout_of(model: Model, policy: Policy) -> Episodes:
+    """Lay out a model and a policy for simulation."""
+    policy_of(policy)
     return backend_of(model).episodes(policy)
 
 
 def _until(
-    rollout: Rollout, target: float, horizon: int, seed: int, jobs: int | None,
+    rollout: Episodes, target: float, horizon: int, seed: int, jobs: int | None,
     finished: Finished | None,
 ) -> FloatArray:  # fmt: skip
     """Simulate until the half-width is at most the target, adding the episodes that it needs."""

@@ -29,7 +29,7 @@ from bellweight.models import Model
 from bellweight.policies import Policy
 from bellweight.simulation import (
     BLOCK,
-    Rollout,
+    Episodes,
     default_horizon,
     episode_costs,
     mean_and_half_width,
@@ -146,7 +146,7 @@ class Track:
     """The state of a race by simulation."""
 
     def __init__(
-        self, rollouts: Mapping[str, Rollout], steps: int, seed: int, jobs: int | None = None
+        self, rollouts: Mapping[str, Episodes], steps: int, seed: int, jobs: int | None = None
     ) -> None:
         self._rollouts = dict(rollouts)
         self._steps, self._seed, self._jobs = steps, seed, jobs

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.linalg import lstsq
 
 from bellweight.common.checks import FloatArray
-from bellweight.common.streams import compiled
+from bellweight.common.compiled import compiled
 
 _CYCLE = 30  # directions of GMRES before it starts again, and the most sweeps of a turn
 _LOOKS = 5  # directions between two looks at how far GMRES has come

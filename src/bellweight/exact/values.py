@@ -9,6 +9,7 @@ import numpy as np
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ModelError, SolverError, Status
+from bellweight.exact.approximation import approximate
 from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
 from bellweight.models import TabularModel
@@ -31,15 +32,18 @@ class Optimal:
 def optimal(model: TabularModel) -> Optimal:
     """Return the optimal values and policy, by policy iteration.
 
-    As long as the policy changes it need not be evaluated exactly: its values are iterated until
-    their residual is a small part of what the last improvement gained. An action is replaced only
-    by one that is better beyond rounding, so the iteration ends.
+    Modified policy iteration goes as far as it is fast (see `approximation`); then evaluations
+    begin with its values, often those of the optimal policy already. As long as the policy changes
+    it need not be evaluated exactly: its values are iterated until their residual is a small part
+    of what the last improvement gained. An action is replaced only by one that is better beyond
+    rounding, so the iteration ends.
     """
     if not isinstance(model, TabularModel):
         raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
-    pairs = _first_cheapest(model, model.cost)
-    values: FloatArray | None = None
-    tol = _INEXACT * float(np.ptp(model.cost[pairs]))
+    start = approximate(model)
+    values = start.values
+    pairs = _first_cheapest(model, model.cost + model.discount * (model.transition @ values))
+    tol = 0.0 if start.is_settled else _INEXACT * (1.0 - model.discount) * start.error
     seen: set[bytes] = set()  # a policy that comes back differs from the last one by rounding only
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
         chain = Chain(model.transition[pairs], model.discount)

@@ -22,17 +22,22 @@ from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
+from bellweight.models.tabular import OwnRows, compact
 
 
 @dataclass
 class Transitions:
-    """Columns (n,) of transitions; indices may be of any whole type, costs of reward models too."""
+    """Columns (n,) of transitions; indices may be of any whole type, costs of reward models too.
+
+    Columns are `owned` where nobody else holds them: the model may keep them then.
+    """
 
     state: Any
     action: Any
     successor: Any
     probability: FloatArray
     cost: FloatArray
+    owned: bool = True
 
 
 def tabular(model: Any) -> TabularModel:
@@ -64,8 +69,7 @@ def assembled(
     _check_numbers(rows, where)
     order = _sort(rows)
     start = _pair_starts(rows.state, rows.action)
-    pair_state = rows.state[start].astype(np.int64)
-    pair_action = rows.action[start].astype(np.int64)
+    pair_state, pair_action = rows.state[start], rows.action[start]
     del rows.state, rows.action
     cost = pair_averages(rows.probability, rows.cost, start)
     del rows.cost
@@ -80,11 +84,12 @@ def assembled(
         )
     del order
     probability = _scaled(rows.probability, sums, start)
-    transition = sparse.csr_array(
-        (probability, rows.successor, np.append(start, len(probability))),
+    kind = OwnRows if rows.owned else sparse.csr_array
+    transition = kind(
+        (probability, rows.successor, compact(np.append(start, len(probability)))),
         shape=(len(start), n_states),
     )
-    del rows.probability, rows.successor, probability
+    del rows.probability, rows.successor, probability, sums, start
     return TabularModel.from_pairs(
         cost, transition, pair_state, pair_action, discount, initial, **options
     )
@@ -94,6 +99,8 @@ def pair_averages(probability: FloatArray, cost: FloatArray, start: IntArray) ->
     """Return the average cost of each pair over its rows, which begin at `start`."""
     least, most = np.minimum.reduceat(cost, start), np.maximum.reduceat(cost, start)
     # The probabilities of a pair may add up to 1 - 1e-16; that must not change its only cost.
+    if (least == most).all():
+        return least
     return np.where(least == most, least, np.add.reduceat(probability * cost, start))
 
 
@@ -121,9 +128,10 @@ def unique_names(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return labels if usable else None
 
 
-def pair_of_transition(model: TabularModel) -> IntArray:
+def pair_of_transition(model: TabularModel) -> Any:
     """Return the pair that each stored transition of a model belongs to."""
-    return np.repeat(np.arange(model.n_pairs), np.diff(model.transition.indptr))
+    pairs = np.arange(model.n_pairs, dtype=np.int32)
+    return np.repeat(pairs, np.diff(model.transition.indptr))
 
 
 def given_cost(model: TabularModel) -> FloatArray:

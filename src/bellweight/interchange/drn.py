@@ -30,18 +30,20 @@ from bellweight.common import files
 from bellweight.common.status import FileError
 from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
 from bellweight.interchange.text import (
+    NO_LABEL,
     SUM_TOLERANCE,
-    ActionNames,
     Lines,
+    StateLabels,
     action_name,
-    labels_and_initial,
+    settled_actions,
     state_words,
+    warn_of_unequal_starts,
 )
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
 _REWARDS = re.compile(r"\[([^\]]*)\]")
-_NO_LABEL = "__NOLABEL__"
+_COMMENT = "//"
 _TYPES = ("mdp", "dtmc")
 
 
@@ -59,72 +61,87 @@ def read_drn(
     `reward` names the reward model where there are several. `initial` and `actions` are as in
     `read_prism`, and so are sums of probabilities that are off by rounding.
     """
-    parsed = _Parser(Path(path), reward)
+    source = Path(path)
+    parsed = _Parser(source, reward)
     parsed.read()
-    pair = np.repeat(np.arange(len(parsed.state)), np.diff(np.append(parsed.start, parsed.n_rows)))
-    names = list(parsed.names)
-    code = np.frombuffer(parsed.code, dtype=np.int32)
-    action, action_labels = ActionNames(actions).settle(code, names)
-    labels, law = labels_and_initial(parsed.words, initial, parsed.n_states)
-    lines = parsed.lines_of_rows
-    rows = Transitions(
-        np.frombuffer(parsed.state, dtype=np.int32)[pair],
-        action[pair],
-        np.frombuffer(parsed.successor, dtype=np.int32),
-        np.frombuffer(parsed.probability),
-        np.frombuffer(parsed.cost)[pair],
-    )
+    labels, law = parsed.labels.settle(initial, parsed.n_states)
+    rows, action_labels = parsed.transitions(actions)
     n_states = parsed.n_states
-    del parsed, pair, action
+    del parsed
     return assembled(
         rows,
         n_states,
         discount,
         law,
-        lambda row: f"{path}, line {lines[row]}",
+        lambda row: f"{source}, line {Lines(source, _COMMENT).line_of(row, _Transitions())}",
         tolerance=SUM_TOLERANCE,
         sense=sense,
         state_labels=labels,
         action_labels=action_labels,
-        name=Path(path).stem,
+        name=source.stem,
     )
 
 
 def write_drn(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     """Write a model as Storm does, with one reward model: costs, or rewards of a reward model."""
     model = tabular(model)
+    warn_of_unequal_starts(model)
     return files.write_whole(
         path, lambda stream: stream.writelines(part.encode() for part in _parts(model))
     )
+
+
+class _Transitions:
+    """Whether a line is a transition: those below @model that open no state or action."""
+
+    def __init__(self) -> None:
+        self._below = False
+
+    def __call__(self, text: str) -> bool:
+        if self._below:
+            return not text.startswith(("state", "action"))
+        self._below = text == "@model"
+        return False
 
 
 class _Parser:
     """One pass over the lines of a file; pairs and transitions grow as they are read."""
 
     def __init__(self, source: Path, reward: str | None) -> None:
-        self.lines, self.reward = Lines(source, "//"), reward
-        self.n_states, self.place = 0, 0
-        self.state, self.code, self.start = array("i"), array("i"), array("q")
-        self.successor, self.lines_of_rows = array("i"), array("i")
-        self.probability, self.cost = array("d"), array("d")
+        self.lines, self.reward = Lines(source, _COMMENT), reward
+        self.n_states, self.n_choices, self.place = 0, -1, 0
+        self.state, self.choices, self.code = array("i"), array("i"), array("i")
+        self.start, self.cost = array("q"), array("d")
+        self.successor, self.probability = array("i"), array("d")
         self.names: dict[str, int] = {}
-        self.words: dict[int, list[str]] = {}
-        self.current, self.state_reward = -1, 0.0
-        self.choice = 0
+        self.labels, self.placeholders = StateLabels(), dict[str, float]()
+        self.current, self.choice, self.state_reward = -1, 0, 0.0
 
-    @property
-    def n_rows(self) -> int:
-        """How many transitions there are."""
-        return len(self.successor)
+    def transitions(self, order: Sequence[str] | None) -> tuple[Transitions, Any]:
+        """Return what was read, and the labels of actions."""
+        state, choice, code = (
+            np.frombuffer(part, dtype=np.int32) for part in (self.state, self.choices, self.code)
+        )
+        action, labels = settled_actions(state, choice, code, list(self.names), order)
+        ends = np.append(np.frombuffer(self.start, dtype=np.int64), len(self.successor))
+        counts = np.diff(ends)
+        rows = Transitions(
+            np.repeat(state, counts),
+            np.repeat(action, counts),
+            np.frombuffer(self.successor, dtype=np.int32),
+            np.frombuffer(self.probability),
+            np.repeat(np.frombuffer(self.cost), counts),
+        )
+        return rows, labels
 
     def read(self) -> None:
         """Read the whole file."""
         rows = iter(self.lines)
         self._read_header(rows)
         for text in rows:
-            if text.startswith("state "):
+            if text.startswith("state"):
                 self._open_state(text)
-            elif text.startswith("action "):
+            elif text.startswith("action"):
                 self._open_action(text)
             else:
                 self._add_transition(text)
@@ -132,6 +149,11 @@ class _Parser:
         if self.current != self.n_states - 1:
             raise self.lines.wrong(
                 f"the file ends after {self.current + 1} of {self.n_states} states"
+            )
+        if self.n_choices not in (-1, len(self.state)):
+            raise self.lines.wrong(
+                f"the file has {len(self.state)} choices, expected {self.n_choices} as its header "
+                "says"
             )
 
     def _read_header(self, rows: Iterator[str]) -> None:
@@ -148,6 +170,11 @@ class _Parser:
                 rewards += text.split()
             elif section == "@nr_states":
                 self.n_states = self.lines.whole(text, 2**31)
+            elif section == "@nr_choices":
+                self.n_choices = self.lines.whole(text, 2**31)
+            elif section == "@placeholders":
+                name, _, value = text.partition(":")
+                self.placeholders[name.strip()] = self.lines.real(value.strip())
             elif section == "@parameters":
                 raise self.lines.wrong(f"the parameter {text} has no value: instantiate the model")
         raise self.lines.wrong("the file ends before @model")
@@ -168,36 +195,45 @@ class _Parser:
         values = [part.strip() for part in found[1].split(",")]
         if self.place >= len(values):
             raise self.lines.wrong(f"{len(values)} rewards, expected at least {self.place + 1}")
-        reward = self.lines.real(values[self.place]) if self.place >= 0 else 0.0
+        reward = self._real(values[self.place]) if self.place >= 0 else 0.0
         return (text[: found.start()] + text[found.end() :]).split(), reward
+
+    def _real(self, text: str) -> float:
+        """Return a number or what a placeholder such as $1 stands for."""
+        if text.startswith("$") and text in self.placeholders:
+            return self.placeholders[text]
+        return self.lines.real(text)
 
     def _open_state(self, text: str) -> None:
         self._check_complete()
-        (_, number, *words), self.state_reward = self._split(text)
-        state = self.lines.whole(number, self.n_states)
+        words, self.state_reward = self._split(text)
+        if len(words) < 2 or words[0] != "state":
+            raise self.lines.wrong(f"{text!r}, expected the word state and its number")
+        state = self.lines.whole(words[1], self.n_states)
         if state != self.current + 1:
             raise self.lines.wrong(
                 f"state {state}, expected {self.current + 1}: states are in order"
             )
         self.current, self.choice = state, 0
-        if words:
-            self.words[state] = [word.strip('"') for word in words]
+        self.labels.add(state, [word.strip('"') for word in words[2:]])
 
     def _open_action(self, text: str) -> None:
         if self.choice:
             self._check_complete()
-        (_, *words), reward = self._split(text)
-        self._open_pair(words[0] if words else _NO_LABEL, reward)
+        words, reward = self._split(text)
+        if words[0] != "action" or len(words) > 2:
+            raise self.lines.wrong(f"{text!r}, expected the word action and its name")
+        self._open_pair(words[1] if len(words) == 2 else NO_LABEL, reward)
 
     def _open_pair(self, name: str, reward: float) -> None:
         if self.current < 0:
             raise self.lines.wrong("an action before the first state")
-        if name == _NO_LABEL or name.isdecimal():
-            name = f"a{self.choice}"
+        name = self.lines.choice_name(name, self.choice)
         self.state.append(self.current)
+        self.choices.append(self.choice)
         self.code.append(self.names.setdefault(name, len(self.names)))
         self.cost.append(self.state_reward + reward)
-        self.start.append(self.n_rows)
+        self.start.append(len(self.successor))
         self.choice += 1
 
     def _add_transition(self, text: str) -> None:
@@ -205,13 +241,12 @@ class _Parser:
         if not colon:
             raise self.lines.wrong(f"{text!r}, expected a state, an action or next : probability")
         if not self.choice:
-            self._open_pair(_NO_LABEL, 0.0)  # Markov chains have no line for the action
+            self._open_pair(NO_LABEL, 0.0)  # Markov chains have no line for the action
         self.successor.append(self.lines.whole(successor.strip(), self.n_states))
-        self.probability.append(self.lines.real(probability.strip()))
-        self.lines_of_rows.append(self.lines.number)
+        self.probability.append(self._real(probability.strip()))
 
     def _check_complete(self) -> None:
-        if self.current >= 0 and (not self.choice or self.start[-1] == self.n_rows):
+        if self.current >= 0 and (not self.choice or self.start[-1] == len(self.successor)):
             raise self.lines.wrong(f"state {self.current} has no transition before this line")
 
 
@@ -228,7 +263,7 @@ def _parts(model: TabularModel) -> Iterator[str]:
     last = -1
     for pair, (state, action) in enumerate(zip(model.pair_state, model.pair_action, strict=True)):
         if state != last:
-            yield " ".join([f"state {state}", *words[state]]) + "\n"
+            yield " ".join([f"state {state}", *next(words)]) + "\n"
             last = state
         part = slice(rows.indptr[pair], rows.indptr[pair + 1])
         moves = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)

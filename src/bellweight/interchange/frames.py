@@ -1,8 +1,9 @@
 """Transitions as rows of a table: CSV files, and data frames of pandas or Polars.
 
 Columns are `state`, `action`, `next`, `probability` and `cost`, or `reward` in place of `cost`.
-States and actions are names or numbers; numbers 0, 1, ... are indices. Rows of one pair may differ
-in cost: it is averaged. A table holds neither discount nor initial distribution.
+States and actions are names or numbers. Numbers 0, 1, ... are indices; other numbers, such as 1, 2,
+... or 1001, 1005, are names in their order. Rows of one pair may differ in cost: it is averaged. A
+table holds neither discount nor initial distribution.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import csv
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +33,8 @@ from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
 _COLUMNS = ("state", "action", "next", "probability")
-_BLOCK = 100_000  # rows written at a time
+_BLOCK = 20_000  # rows written at a time
+_DIGITS = 9  # indices are below 2^31
 
 
 def from_frame(
@@ -52,16 +55,23 @@ def from_frame(
     sense = _sense_of(_names_of(frame), "the table")
     cost_name = "cost" if sense == "min" else "reward"
     state_names, action_names = _Names(states, "state"), _Names(actions, "action")
-    state = state_names.codes(_column(frame, "state"))
-    action = action_names.codes(_column(frame, "action"))
-    rows = Transitions(
-        state,
-        action,
-        state_names.codes(_column(frame, "next")),
-        _numbers(_column(frame, "probability"), "probability"),
-        _numbers(_column(frame, cost_name), cost_name),
+
+    def read() -> Transitions:
+        state, successor = state_names.codes(_column(frame, "state"), _column(frame, "next"))
+        (action,) = action_names.codes(_column(frame, "action"))
+        return Transitions(
+            state,
+            action,
+            successor,
+            _numbers(_column(frame, "probability"), "probability"),
+            _numbers(_column(frame, cost_name), cost_name),
+            owned=False,
+        )
+
+    rows = _numbered(read, state_names, action_names)
+    return _model(
+        rows, state_names, action_names, discount, initial, sense, name, lambda row: f"row {row}"
     )
-    return _model(rows, state_names, action_names, discount, initial, sense, name, _row)
 
 
 def to_frame(model: TabularModel, kind: str | None = None) -> Any:
@@ -70,17 +80,18 @@ def to_frame(model: TabularModel, kind: str | None = None) -> Any:
     None is pandas where it is installed and a dictionary of arrays where not. A reward model has
     the column `reward`. States and actions go by their labels where these are unique.
     """
-    model = tabular(model)
+    return optional.data_frame(_columns(tabular(model)), kind)
+
+
+def _columns(model: TabularModel) -> Iterator[tuple[str, Any]]:
+    """Yield one column after the other, so that no two stand in memory at once."""
     pair = pair_of_transition(model)
-    state, action = model.pair_state[pair], model.pair_action[pair]
-    columns = {
-        "state": _named(state, unique_names(model.state_labels)),
-        "action": _named(action, unique_names(model.action_labels)),
-        "next": _named(model.transition.indices, unique_names(model.state_labels)),
-        "probability": model.transition.data.copy(),
-        "reward" if model.sense == "max" else "cost": given_cost(model)[pair],
-    }
-    return optional.data_frame(columns, kind)
+    states, actions = unique_names(model.state_labels), unique_names(model.action_labels)
+    yield "state", _named(model.pair_state.astype(np.int32)[pair], states)
+    yield "action", _named(model.pair_action.astype(np.int32)[pair], actions)
+    yield "next", _named(model.transition.indices, states)
+    yield "probability", model.transition.data.copy()
+    yield "reward" if model.sense == "max" else "cost", given_cost(model)[pair]
 
 
 def read_csv(
@@ -94,10 +105,13 @@ def read_csv(
     """Return the model of a CSV file with a header; as `from_frame`, and errors name the line."""
     source = Path(path)
     state_names, action_names = _Names(states, "state"), _Names(actions, "action")
-    rows, lines, sense = _read_rows(source, state_names, action_names)
+    sense = _sense_of(_header(source), str(source))
+    rows = _numbered(
+        lambda: _read_rows(source, state_names, action_names, sense), state_names, action_names
+    )
 
     def where(row: int) -> str:
-        return f"{source}, line {lines[row]}"
+        return f"{source}, line {_line_of(source, row)}"
 
     return _model(rows, state_names, action_names, discount, initial, sense, source.stem, where)
 
@@ -118,50 +132,83 @@ def write_csv(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     return files.write_whole(path, write)
 
 
+class _NoIndicesError(Exception):
+    """Numbers are no indices: `names` must give out numbers for names."""
+
+    def __init__(self, names: _Names) -> None:
+        self.names = names
+
+
 class _Names:
-    """Numbers for names: a given order, or that of first appearance."""
+    """Indices of states or actions: numbers as they stand, a given order, or one per new name."""
 
     def __init__(self, given: Sequence[str] | None, what: str) -> None:
         self.given, self.what = given, what
-        self.index: dict[Any, int] = {str(n): i for i, n in enumerate(given or ())}
-        self.largest = -1  # of indices given as whole numbers
+        self.are_indices = given is None
+        self.forget()
 
-    def codes(self, values: Any) -> Any:
-        """Return the index of each value of a column."""
-        if values.dtype.kind in "iu" and self.given is None and not self.index:
-            if len(values) and values.min() < 0:
-                row = int(np.argmax(values < 0))
-                raise ModelError(f"row {row}: the {self.what} is {values[row]}, expected 0 or more")
-            self.largest = max(self.largest, int(values.max(initial=-1)))
-            return values
-        if self.largest >= 0:
+    def forget(self) -> None:
+        """Begin again."""
+        self.index: dict[str, int] = {str(n): i for i, n in enumerate(self.given or ())}
+        self.largest = -1
+
+    def codes(self, *columns: Any) -> list[Any]:
+        """Return the index of each value of some columns."""
+        whole = [values.dtype.kind in "iu" for values in columns]
+        if all(whole) and self.are_indices:
+            for values in columns:
+                self._refuse_negative(values)
+                self.largest = max(self.largest, int(values.max(initial=-1)))
+            return list(columns)
+        found = []
+        for values in columns:
+            each = (self.number(str(value).strip()) for value in values)
+            found.append(np.fromiter(each, dtype=np.int32, count=len(values)))
+            self._refuse_unknown(found[-1], values)
+        if any(whole) and not all(whole) and not all(name.isdecimal() for name in self.index):
             raise ModelError(f"some columns name a {self.what} and others number it: do either")
-        found = np.fromiter(
-            (self.number(str(v)) for v in values), dtype=np.int32, count=len(values)
-        )
-        self._refuse_unknown(found, values)
         return found
 
     def number(self, name: str) -> int:
         """Return the index of a name; one that is not in the given order has -1."""
+        if self.are_indices:
+            if not name.isdecimal() or not name.isascii() or not _is_short(name):
+                raise _NoIndicesError(self)
+            number = int(name)
+            self.largest = max(self.largest, number)
+            return number
         if self.given is not None:
             return self.index.get(name, -1)
         return self.index.setdefault(name, len(self.index))
 
+    def check_indices(self, used: Any, *, all_of_them: bool) -> None:
+        """Complain where the numbers in use are not 0, 1, ...: all of them, or half and more."""
+        if self.are_indices and len(used):
+            count = self.largest + 1
+            dense = count <= 2 * len(used) + 100
+            found = int((np.bincount(used, minlength=count) > 0).sum()) if dense else 0
+            if found < count and (all_of_them or count > 2 * found + 100):
+                raise _NoIndicesError(self)
+
     def settle(self) -> tuple[int, tuple[str, ...] | None, Any]:
         """Return the count, the labels, and new indices for the numbers given out, if any.
 
-        Names that are the numbers 0, 1, ... are indices themselves.
+        Names that are numbers stand in their order.
         """
-        if self.largest >= 0:
+        if self.are_indices:
             return self.largest + 1, None, None
         names = tuple(self.index)
-        if self.given is None and all(name.isdecimal() and name.isascii() for name in names):
-            numbers = np.array([int(name) for name in names])
-            top = int(numbers.max(initial=-1)) + 1
-            if len(set(numbers.tolist())) == len(names) and top <= 2 * len(names) + 100:
-                return top, None, numbers.astype(np.int32)
-        return len(names), names, None
+        if self.given is not None or not all(n.isdecimal() and n.isascii() for n in names):
+            return len(names), names, None
+        order = sorted(range(len(names)), key=lambda i: (int(names[i]), names[i]))
+        place = np.empty(len(names), dtype=np.int32)
+        place[order] = np.arange(len(names), dtype=np.int32)
+        return len(names), tuple(names[i] for i in order), place
+
+    def _refuse_negative(self, values: Any) -> None:
+        if len(values) and values.min() < 0:
+            row = int(np.argmax(values < 0))
+            raise ModelError(f"row {row}: the {self.what} is {values[row]}, expected 0 or more")
 
     def _refuse_unknown(self, found: Any, values: Any) -> None:
         if self.given is not None and (found < 0).any():
@@ -169,6 +216,24 @@ class _Names:
             raise ModelError(
                 f"row {row}: the {self.what} {values[row]!r} is not one of those given"
             )
+
+
+def _is_short(name: str) -> bool:
+    return len(name) <= _DIGITS and (name[0] != "0" or name == "0")
+
+
+def _numbered(read: Callable[[], Transitions], states: _Names, actions: _Names) -> Transitions:
+    """Return the transitions; what turns out not to be an index is read again as a name."""
+    while True:
+        states.forget()
+        actions.forget()
+        try:
+            rows = read()
+            states.check_indices(rows.state, all_of_them=True)
+            actions.check_indices(rows.action, all_of_them=False)
+            return rows
+        except _NoIndicesError as found:
+            found.names.are_indices = False
 
 
 def _model(
@@ -198,10 +263,6 @@ def _model(
         action_labels=action_labels,
         name=name,
     )
-
-
-def _row(row: int) -> str:
-    return f"row {row}"
 
 
 def _names_of(frame: Any) -> list[str]:
@@ -237,56 +298,68 @@ def _numbers(values: Any, name: str) -> Any:
         raise
 
 
-def _read_rows(source: Path, states: _Names, actions: _Names) -> tuple[Transitions, Any, Sense]:
-    """Return the rows of a file with the line that each stands on, and its sense."""
+def _read_rows(source: Path, states: _Names, actions: _Names, sense: Sense) -> Transitions:
+    """Return the rows of a file."""
     state, action, successor = array("i"), array("i"), array("i")
-    probability, cost, lines = array("d"), array("d"), array("i")
-    with _opened(source) as stream:
-        reader = csv.reader(stream)
-        header = [name.strip() for name in next(reader, [])]
-        sense = _sense_of(header, str(source))
-        wanted = (*_COLUMNS, "cost" if sense == "min" else "reward")
-        places = [header.index(name) for name in wanted]
-        for line, fields in _fields(source, reader, len(header)):
-            x, a, y, p, c = (fields[place] for place in places)
-            state.append(states.number(x.strip()))
-            action.append(actions.number(a.strip()))
-            successor.append(states.number(y.strip()))
-            try:
-                probability.append(float(p))
-                cost.append(float(c))
-            except ValueError:
-                raise FileError(
-                    f"{source}, line {line}: probability and {wanted[-1]} are {p!r} and {c!r}, "
-                    "expected numbers"
-                ) from None
-            if min(state[-1], action[-1], successor[-1]) < 0:
-                raise FileError(f"{source}, line {line}: a name that is not one of those given")
-            lines.append(line)
-    if not lines:
+    probability, cost = array("d"), array("d")
+    wanted = (*_COLUMNS, "cost" if sense == "min" else "reward")
+    header = _header(source)
+    places = [header.index(name) for name in wanted]
+    for line, fields in _fields(source, len(header)):
+        x, a, y, p, c = (fields[place] for place in places)
+        state.append(states.number(x.strip()))
+        action.append(actions.number(a.strip()))
+        successor.append(states.number(y.strip()))
+        try:
+            probability.append(float(p))
+            cost.append(float(c))
+        except ValueError:
+            raise FileError(
+                f"{source}, line {line}: probability and {wanted[-1]} are {p!r} and {c!r}, "
+                "expected numbers"
+            ) from None
+        if min(state[-1], action[-1], successor[-1]) < 0:
+            raise FileError(f"{source}, line {line}: a name that is not one of those given")
+    if not state:
         raise FileError(f"{source} has no rows below its header, expected transitions")
-    rows = Transitions(
+    return Transitions(
         np.frombuffer(state, dtype=np.int32),
         np.frombuffer(action, dtype=np.int32),
         np.frombuffer(successor, dtype=np.int32),
         np.frombuffer(probability),
         np.frombuffer(cost),
     )
-    return rows, lines, sense
 
 
-def _fields(source: Path, reader: Any, count: int) -> Iterator[tuple[int, list[str]]]:
-    try:
-        for fields in reader:
-            if not fields:
-                continue
-            if len(fields) != count:
-                raise FileError(
-                    f"{source}, line {reader.line_num}: {len(fields)} fields, expected {count}"
-                )
-            yield reader.line_num, fields
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise FileError(f"{source}, line {reader.line_num}: {problem}") from None
+def _header(source: Path) -> list[str]:
+    return next((fields for _, fields in _records(source)), [])
+
+
+def _fields(source: Path, count: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows below the header, each with its line."""
+    for line, fields in islice(_records(source), 1, None):
+        if len(fields) != count:
+            raise FileError(f"{source}, line {line}: {len(fields)} fields, expected {count}")
+        yield line, fields
+
+
+def _line_of(source: Path, row: int) -> int:
+    """Return the line of a row; the file is read again, so that no line has to be remembered."""
+    return next(islice(_records(source), row + 1, None))[0]
+
+
+def _records(source: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line and the fields of everything but empty lines, the header first."""
+    with _opened(source) as stream:
+        reader = csv.reader(stream)
+        try:
+            first = True
+            for fields in reader:
+                if fields:
+                    yield reader.line_num, [f.strip() for f in fields] if first else fields
+                    first = False
+        except (csv.Error, UnicodeDecodeError) as problem:
+            raise FileError(f"{source}, line {reader.line_num + 1}: {problem}") from None
 
 
 def _opened(source: Path) -> Any:
@@ -302,9 +375,9 @@ def _named(indices: Any, names: tuple[str, ...] | None) -> Any:
     return indices.copy() if names is None else np.array(names, dtype=object)[indices]
 
 
-def _texts(names: tuple[str, ...] | None, count: int) -> list[str]:
-    """Return names as CSV fields."""
-    return [_quoted(name) for name in (map(str, range(count)) if names is None else names)]
+def _texts(names: tuple[str, ...] | None, count: int) -> Sequence[Any]:
+    """Return what stands for each state or action in a CSV file."""
+    return range(count) if names is None else [_quoted(name) for name in names]
 
 
 def _quoted(text: str) -> str:
@@ -313,7 +386,7 @@ def _quoted(text: str) -> str:
 
 
 def _lines(
-    model: TabularModel, cost: Any, states: list[str], actions: list[str], first: int
+    model: TabularModel, cost: Any, states: Sequence[Any], actions: Sequence[Any], first: int
 ) -> str:
     rows = model.transition
     last = min(first + _BLOCK, rows.nnz)

@@ -1,37 +1,67 @@
-"""Gymnasium: models from environments with a table, environments and policies from models."""
+"""Gymnasium: models from environments, environments and policies from models."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bellweight.common import optional
+from bellweight.common import checks, optional
 from bellweight.common.status import ArgumentError
 from bellweight.interchange.assembly import Transitions, assembled, initial_law, tabular
+from bellweight.interchange.environment_model import step_model
+from bellweight.interchange.trials import Moves, tried
 from bellweight.models import TabularModel
 from bellweight.policies import Policy
 
 
-def from_gymnasium(env: Any, discount: float, initial: Any = None) -> TabularModel:
-    """Return the model of an environment whose `env.unwrapped.P` lists its transitions.
+def from_gymnasium(
+    env: Any,
+    discount: float,
+    initial: Any = None,
+    *,
+    kind: str = "table",
+    draws: int | None = None,
+    **options: Any,
+) -> Any:
+    """Return the model of an environment: a table of its states, or a step model.
 
-    P[state][action] is a list of (probability, next, reward, terminated). States are the
-    observations. Where transitions end an episode, one state is added at the end: all of them lead
-    to it, and it is absorbing and costs nothing. Duplicate successors are merged, their rewards
-    averaged. `initial` is `initial_state_distrib` of the environment by default, uniform if it has
-    none. A time limit is no part of the model; its name says so.
+    **`kind="table"`**, a `TabularModel`. `env.unwrapped.P` lists the transitions: P[state][action]
+    is a list of (probability, next, reward, terminated). States are the observations. Where
+    transitions end an episode, one state is added at the end: all of them lead to it, and it is
+    absorbing and costs nothing. Duplicate successors are merged, their rewards averaged.
+    `initial` is `initial_state_distrib` of the environment by default, uniform if it has none.
+
+    Without P every action is tried in every state. That needs observations and actions that are
+    `Discrete`, and an environment that can be set to a state: the state is its attribute `s` or
+    `state` (or what `set_state` takes), is the observation, and is all that decides a step. Where a
+    step draws random numbers from `env.np_random`, give `draws`: chances are then the frequencies
+    of so many steps. The initial law is that of 1,000 resets.
+
+    **`kind="step"`**, a `StepModel` of an environment whose state is a vector that can be set
+    (classic control). It has one more coordinate, which is 1 once the episode has ended; then
+    nothing changes and nothing costs. Costs are minus the rewards. `initial` is a state; drawn by
+    the environment's reset by default. `lower` and `upper` bound the state, by default as the
+    observations are bounded; these and other `options` are those of `StepModel`, and `draws` is the
+    number of draws in an expectation where steps are random.
+
+    A time limit is no part of the model; its name says so.
     """
+    checks.one_of(kind, "kind", ("table", "step"))
     bare = getattr(env, "unwrapped", env)
-    if not hasattr(bare, "P"):
-        raise ArgumentError(
-            f"{type(bare).__name__} has no table P of its transitions, expected an environment "
-            "such as FrozenLake, CliffWalking or Taxi"
-        )
-    rows, n_states, ends = _listed(bare.P)
-    law = getattr(bare, "initial_state_distrib", None) if initial is None else initial
+    if not hasattr(bare, "step") or not hasattr(bare, "action_space"):
+        raise ArgumentError(f"env is {env!r}, expected an environment of Gymnasium")
+    if kind == "step":
+        more = options if draws is None else {**options, "draws": draws}
+        return step_model(env, discount, initial, _name(env, bare), **more)
+    if options:
+        raise ArgumentError(f'{next(iter(options))} is an option of kind="step" only')
+    if hasattr(bare, "P"):
+        rows, n_states, ends = _listed(bare.P)
+        law = getattr(bare, "initial_state_distrib", None) if initial is None else initial
+    else:
+        rows, n_states, ends, law = tried(env, draws, initial)
     start = np.zeros(n_states + ends)
     start[:n_states] = initial_law(law, n_states)
     labels = [*map(str, range(n_states)), "terminated"] if ends else None
@@ -40,7 +70,7 @@ def from_gymnasium(env: Any, discount: float, initial: Any = None) -> TabularMod
         n_states + ends,
         discount,
         start,
-        lambda row: f"transition {row} of P",
+        lambda row: f"transition {row} of the environment",
         sense="max",
         state_labels=labels,
         name=_name(env, bare),
@@ -59,14 +89,20 @@ def to_gymnasium(model: TabularModel) -> Any:
     return TabularEnv(tabular(model))
 
 
-def policy_for_gymnasium(policy: Policy, seed: int | None = None) -> Callable[[Any], Any]:
+def policy_for_gymnasium(
+    policy: Policy, seed: int | None = None, *, env: Any = None
+) -> Callable[[Any], Any]:
     """Return a function from observations to actions; `seed` is for randomised policies.
 
-    The policy is bound to its model (`policy.on(model)`), as those of results are.
+    The policy is bound to its model (`policy.on(model)`), as those of results are. Where
+    observations are not the state (Acrobot), pass `env`: its state is read in place of them.
     """
     rng = None if seed is None else np.random.default_rng(seed)
+    state_of = getattr(policy.model, "state_of", None)
 
     def act(observation: Any) -> Any:
+        if state_of is not None:
+            return policy.action(state_of(observation, env), rng)
         array_of = np.asarray(observation)
         return policy.action(array_of.item() if array_of.ndim == 0 else array_of, rng)
 
@@ -75,30 +111,13 @@ def policy_for_gymnasium(policy: Policy, seed: int | None = None) -> Callable[[A
 
 def _listed(table: Any) -> tuple[Transitions, int, int]:
     """Return the transitions, the number of states, and 1 if there is a last one for endings."""
-    state, action, successor = array("i"), array("i"), array("i")
-    probability, reward = array("d"), array("d")
-    n_states = len(table)
-    ends = 0
-    for x in range(n_states):
+    moves = Moves(len(table))
+    for x in range(len(table)):
         actions = table[x].items() if hasattr(table[x], "items") else enumerate(table[x])
-        for a, moves in actions:
-            for chance, following, gain, terminated in moves:
-                ends = max(ends, int(terminated))
-                state.append(x)
-                action.append(int(a))
-                successor.append(n_states if terminated else int(following))
-                probability.append(float(chance))
-                reward.append(float(gain))
-    if ends:
-        for column, value in zip((state, action, successor), (n_states, 0, n_states), strict=True):
-            column.append(value)
-        probability.append(1.0)
-        reward.append(0.0)
-    x_column, a_column, y_column = (
-        np.frombuffer(column, dtype=np.int32) for column in (state, action, successor)
-    )
-    chances, gains = np.frombuffer(probability), np.frombuffer(reward)
-    return Transitions(x_column, a_column, y_column, chances, gains), n_states, ends
+        for a, found in actions:
+            for chance, following, gain, terminated in found:
+                moves.add(x, int(a), int(following), float(chance), float(gain), bool(terminated))
+    return moves.transitions(), len(table), moves.ends
 
 
 def _name(env: Any, bare: Any) -> str:

@@ -6,7 +6,8 @@
     NAME.srew   states entries                 then  state reward
     NAME.trew   states choices entries         then  state choice next reward
 
-All but the first may be missing. Format: the PRISM manual, "Explicit Model Files". Files hold no
+Files of a Markov chain have neither the number of choices nor the column of the choice. All but the
+first may be missing. Format: the PRISM manual, "Explicit Model Files". Files hold no
 discount. A label of a state is a word of its name in the model; `init` marks initial states.
 """
 
@@ -16,7 +17,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,17 @@ from bellweight.common.status import FileError
 from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
 from bellweight.interchange.text import (
     SUM_TOLERANCE,
-    ActionNames,
     Lines,
+    StateLabels,
     action_name,
-    labels_and_initial,
+    settled_actions,
     state_words,
+    warn_of_unequal_starts,
 )
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
+_COMMENT = "#"
 _LABEL = re.compile(r'(\d+)="([^"]*)"')
 
 
@@ -50,26 +53,25 @@ def read_prism(
     """Return the model of NAME.tra and the files beside it; rewards are costs unless `sense="max"`.
 
     `initial` replaces the states labelled `init`. `actions` gives the order of action names, else
-    that of first appearance. Choices without names are numbered. Sums of probabilities may be off
-    by 1e-5, as PRISM allows, and are then scaled.
+    that of first appearance. A choice without a name is called a0, a1, ... by its number. Sums of
+    probabilities may be off by 1e-5, as PRISM allows, and are then scaled.
     """
     source = Path(path)
     table = _read_transitions(source)
-    _add_rewards(source, table)
-    action, action_labels = _actions(table, actions)
-    words = _read_labels(source.with_suffix(".lab"), table.n_states)
-    labels, law = labels_and_initial(words, initial, table.n_states)
+    rewards = _rewards(source, table)
+    labels, law = _read_labels(source.with_suffix(".lab"), table.n_states).settle(
+        initial, table.n_states
+    )
     vectors = _read_states(source.with_suffix(".sta"), table.n_states)
-    first_line = table.first_line
-    rows = Transitions(table.state, action, table.successor, table.probability, table.reward)
+    rows, action_labels = table.transitions(rewards, actions)
     n_states = table.n_states
-    del table, action
+    del table, rewards
     return assembled(
         rows,
         n_states,
         discount,
         law,
-        lambda row: f"{source}, line {first_line + row}",
+        lambda row: f"{source}, line {Lines(source, _COMMENT).line_of(row + 1, bool)}",
         tolerance=SUM_TOLERANCE,
         sense=sense,
         state_vectors=vectors,
@@ -85,6 +87,7 @@ def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     Costs (rewards of a reward model) are rewards of transitions.
     """
     model = tabular(model)
+    warn_of_unequal_starts(model)
     target = Path(path).with_suffix(".tra")
     head = f"{model.n_states} {model.n_pairs} {model.transition.nnz}\n"
     _write_labels(model, target.with_suffix(".lab"))
@@ -97,45 +100,69 @@ def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
 
 @dataclass
 class _Table:
+    """The rows of a file of transitions; choice is the place in a state, code numbers names."""
+
     n_states: int
-    first_line: int
-    state: Any
-    choice: Any
-    successor: Any
-    probability: Any
-    reward: Any
-    code: Any
-    names: list[str]
+    is_chain: bool
+    state: Any = field(default_factory=lambda: array("i"))
+    choice: Any = field(default_factory=lambda: array("i"))
+    successor: Any = field(default_factory=lambda: array("i"))
+    code: Any = field(default_factory=lambda: array("i"))
+    probability: Any = field(default_factory=lambda: array("d"))
+    names: dict[str, int] = field(default_factory=dict)
+
+    def transitions(
+        self, rewards: Any, order: Sequence[str] | None
+    ) -> tuple[Transitions, tuple[str, ...] | None]:
+        """Return the rows with their actions, and the labels of these."""
+        state, choice, successor, code = (
+            np.frombuffer(part, dtype=np.int32)
+            for part in (self.state, self.choice, self.successor, self.code)
+        )
+        new = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
+        first = np.append(0, np.flatnonzero(new) + 1)
+        of_choice, labels = settled_actions(
+            state[first], choice[first], code[first], list(self.names), order
+        )
+        action = np.repeat(of_choice, np.diff(first, append=len(state)))
+        return Transitions(
+            state, action, successor, np.frombuffer(self.probability), rewards
+        ), labels
 
 
 def _read_transitions(source: Path) -> _Table:
-    lines = Lines(source, "#")
+    lines = Lines(source, _COMMENT)
     rows = iter(lines)
     head = _header(lines, rows, (2, 3))
-    n_states, is_chain = head[0], len(head) == 2
-    state, choice, successor, code = (array("i") for _ in range(4))
-    probability = array("d")
-    names: dict[str, int] = {}
-    first_line = 0
+    if head[0] > head[-1]:
+        raise lines.wrong(
+            f"{head[0]} states and {head[-1]} transitions: some state has none, expected at least "
+            "one of each; let PRISM fix the deadlocks"
+        )
+    is_chain = len(head) == 2
+    table = _Table(head[0], is_chain)
     for text in rows:
         parts = text.split()
         if is_chain:
             parts.insert(1, "0")
         if len(parts) not in (4, 5):
-            raise lines.wrong(f"{len(parts)} entries, expected state choice next probability")
-        first_line = first_line or lines.number
-        state.append(lines.whole(parts[0], n_states))
-        choice.append(lines.whole(parts[1], 2**31))
-        successor.append(lines.whole(parts[2], n_states))
-        probability.append(lines.real(parts[3]))
-        name = parts[4] if len(parts) == 5 else ""
-        code.append(names.setdefault(name, len(names)))
-    if len(state) != head[-1]:
-        raise lines.wrong(f"the file ends after {len(state)} of {head[-1]} transitions")
-    x, k, y, c = (np.frombuffer(part, dtype=np.int32) for part in (state, choice, successor, code))
-    return _Table(
-        n_states, first_line, x, k, y, np.frombuffer(probability), np.zeros(len(x)), c, list(names)
-    )
+            raise lines.wrong(
+                f"{len(parts) - is_chain} entries, expected state{'' if is_chain else ' choice'} "
+                "next probability"
+            )
+        choice = lines.whole(parts[1], 2**31)
+        name = "" if len(parts) == 4 or is_chain else parts[4]
+        name = lines.choice_name(name, choice)
+        table.state.append(lines.whole(parts[0], table.n_states))
+        table.choice.append(choice)
+        table.successor.append(lines.whole(parts[2], table.n_states))
+        table.probability.append(lines.real(parts[3]))
+        table.code.append(table.names.setdefault(name, len(table.names)))
+    if len(table.state) != head[-1]:
+        raise lines.wrong(f"the file ends after {len(table.state)} of {head[-1]} transitions")
+    if not table.state:
+        raise lines.wrong("there are no transitions, expected at least one")
+    return table
 
 
 def _header(lines: Lines, rows: Iterator[str], lengths: tuple[int, ...]) -> list[int]:
@@ -145,45 +172,36 @@ def _header(lines: Lines, rows: Iterator[str], lengths: tuple[int, ...]) -> list
     return [int(part) for part in parts]
 
 
-def _actions(table: _Table, order: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
-    """Return actions by name where every choice has one of its own in its state, else by number."""
-    if "" in table.names:
-        return table.choice, None
-    action, labels = ActionNames(order).settle(table.code, table.names)
-    same_state = table.state[1:] == table.state[:-1]
-    new_choice = same_state & (table.choice[1:] != table.choice[:-1])
-    if (new_choice & (table.code[1:] == table.code[:-1])).any():
-        return table.choice, None
-    return action, labels
-
-
-def _add_rewards(source: Path, table: _Table) -> None:
-    """Put the rewards of states and of transitions on the rows of the table."""
+def _rewards(source: Path, table: _Table) -> Any:
+    """Return the rewards of states and of transitions, together, for each row of the table."""
+    found = np.zeros(len(table.state))
     states = source.with_suffix(".srew")
     if states.exists():
-        lines = Lines(states, "#")
+        lines = Lines(states, _COMMENT)
         rewards = np.zeros(table.n_states)
         for parts in _entries(lines, 2, 2):
             rewards[lines.whole(parts[0], table.n_states)] = lines.real(parts[1])
-        table.reward = rewards[table.state]
+        found = rewards[np.frombuffer(table.state, dtype=np.int32)]
     moves = source.with_suffix(".trew")
     if moves.exists():
-        _add_transition_rewards(Lines(moves, "#"), table)
+        _add_transition_rewards(Lines(moves, _COMMENT), table, found)
+    return found
 
 
-def _add_transition_rewards(lines: Lines, table: _Table) -> None:
+def _add_transition_rewards(lines: Lines, table: _Table, found: Any) -> None:
     """Add rewards by (state, choice, next); both files list them in the same order."""
     row, last = 0, len(table.state)
     state, choice, successor = table.state, table.choice, table.successor
-    found = array("d", bytes(8 * last))
-    for parts in _entries(lines, 4, 3):
-        wanted = tuple(lines.whole(part, 2**31) for part in parts[:3])
-        while row < last and (state[row], choice[row], successor[row]) != wanted:
+    for parts in _entries(lines, 4 - table.is_chain, 3 - table.is_chain):
+        if table.is_chain:
+            parts.insert(1, "0")
+        x, k, y = (lines.whole(part, 2**31) for part in parts[:3])
+        while row < last and (successor[row] != y or state[row] != x or choice[row] != k):
             row += 1
         if row == last:
             raise lines.wrong(f"{' '.join(parts[:3])} is no transition, or is out of order")
-        found[row] = lines.real(parts[3])
-    table.reward = table.reward + np.frombuffer(found)
+        found[row] += lines.real(parts[3])
+        row += 1
 
 
 def _entries(lines: Lines, width: int, head: int) -> Iterator[list[str]]:
@@ -200,27 +218,34 @@ def _entries(lines: Lines, width: int, head: int) -> Iterator[list[str]]:
         raise lines.wrong(f"the file ends after {count} of {expected} entries")
 
 
-def _read_labels(source: Path, n_states: int) -> dict[int, list[str]]:
+def _read_labels(source: Path, n_states: int) -> StateLabels:
+    labels = StateLabels()
     if not source.exists():
-        return {}
-    lines = Lines(source, "#")
+        return labels
+    lines = Lines(source, _COMMENT)
     rows = iter(lines)
-    names = dict(_LABEL.findall(next(rows, "")))
-    found: dict[int, list[str]] = {}
+    head = next(rows, "")
+    names = dict(_LABEL.findall(head))
+    if _LABEL.sub("", head).strip() or not names:
+        raise lines.wrong(f'{head!r}, expected labels such as 0="init" 1="full"')
     for text in rows:
         state, colon, numbers = text.partition(":")
         if not colon or any(number not in names for number in numbers.split()):
             raise lines.wrong(f"{text!r}, expected a state, a colon and numbers of labels")
-        found[lines.whole(state.strip(), n_states)] = [names[n] for n in numbers.split()]
-    return found
+        words = [names[number] for number in numbers.split()]
+        labels.add(lines.whole(state.strip(), n_states), words)
+    return labels
 
 
 def _read_states(source: Path, n_states: int) -> Any:
     if not source.exists():
         return None
-    lines = Lines(source, "#")
+    lines = Lines(source, _COMMENT)
     rows = iter(lines)
-    width = next(rows, "").count(",") + 1
+    head = next(rows, "")
+    if not (head.startswith("(") and head.endswith(")")):
+        raise lines.wrong(f"{head!r}, expected the names of the variables, such as (x,y)")
+    width = head.count(",") + 1
     vectors = np.zeros((n_states, width))
     count = 0
     for text in rows:
@@ -257,16 +282,15 @@ def _lines(model: TabularModel, costs: Any) -> Iterator[str]:
 
 
 def _write_labels(model: TabularModel, path: Path) -> None:
-    words = state_words(model)
     names = {"init": 0, "deadlock": 1}
-    for name in (name for found in words for name in found):
+    for name in (name for found in state_words(model) for name in found):
         if '"' in name:
             raise FileError(f"the label {name} has a quotation mark: PRISM's files cannot hold it")
         names.setdefault(name, len(names))
     head = " ".join(f'{number}="{name}"' for name, number in names.items()) + "\n"
     marked = (
         f"{state}: {' '.join(str(names[name]) for name in found)}\n"
-        for state, found in enumerate(words)
+        for state, found in enumerate(state_words(model))
         if found
     )
     _write(path, head, marked)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ SUM_TOLERANCE = 1e-5
 """How far a sum of probabilities may be from one in files of PRISM and Storm, as they allow."""
 
 INIT = "init"
+NO_LABEL = "__NOLABEL__"  # how Storm writes that a choice has no name
 _NUMBERED = re.compile(r"a(\d+)")
 
 
@@ -42,6 +45,17 @@ class Lines:
         except (OSError, UnicodeDecodeError) as problem:
             raise FileError(f"cannot read {self.source}: {problem}") from None
 
+    def line_of(self, row: int, counts: Callable[[str], bool]) -> int:
+        """Return the number of a line: of those that count, the one after `row` others.
+
+        The file is read again, so that no line has to be remembered while all is well.
+        """
+        for text in self:
+            row -= counts(text)
+            if row < 0:
+                break
+        return self.number
+
     def wrong(self, said: str) -> FileError:
         """Return the error about the last line."""
         return FileError(f"{self.source}, line {self.number}: {said}")
@@ -60,23 +74,57 @@ class Lines:
         except (ValueError, ZeroDivisionError):
             raise self.wrong(f"{text!r}, expected a number") from None
 
+    def choice_name(self, name: str, choice: int) -> str:
+        """Return what a choice goes by: a0, a1, ... where it has no name, or a number."""
+        return f"a{choice}" if name in ("", NO_LABEL) or name.isdecimal() else name
 
-class ActionNames:
-    """Indices of actions by name; `a0`, `a1`, ... and plain numbers are the indices themselves."""
 
-    def __init__(self, order: Sequence[str] | None) -> None:
-        self.index = {name: number for number, name in enumerate(order or ())}
+def settled_actions(
+    state: Any, choice: Any, code: Any, names: list[str], order: Sequence[str] | None
+) -> tuple[Any, tuple[str, ...] | None]:
+    """Return the action index of each choice, and the labels of actions.
 
-    def settle(self, codes: Any, names: list[str]) -> tuple[Any, tuple[str, ...] | None]:
-        """Return action indices for codes, which number the names, and the labels."""
-        numbered = [_NUMBERED.fullmatch(name) for name in names]
-        if not self.index and all(numbered):
-            order = np.array([int(match[1]) for match in numbered if match], dtype=np.int32)
-            return order[codes], None
-        for name in names:
-            self.index.setdefault(name, len(self.index))
-        order = np.array([self.index[name] for name in names], dtype=np.int32)
-        return order[codes], tuple(self.index)
+    Entry i says that choice[i] of state[i] has the name names[code[i]]. Names a0, a1, ... are the
+    indices themselves, if all are like that and no order is given; else indices are places in the
+    order, followed by names it does not have. Several choices of one state with the same name are
+    told apart: go, go_2, go_3.
+    """
+    code, names = _told_apart(state, choice, code, names)
+    numbered = [_NUMBERED.fullmatch(name) for name in names]
+    if not order and all(numbered):
+        numbers = np.array([int(match[1]) for match in numbered if match], dtype=np.int32)
+        return numbers[code], None
+    index = {name: number for number, name in enumerate(order or ())}
+    for name in names:
+        index.setdefault(name, len(index))
+    return np.array([index[name] for name in names], dtype=np.int32)[code], tuple(index)
+
+
+def _told_apart(state: Any, choice: Any, code: Any, names: list[str]) -> tuple[Any, list[str]]:
+    """Return codes and names such that no two choices of a state have the same name."""
+    by_name = np.lexsort((choice, code, state))
+    x, k, c = state[by_name], choice[by_name], code[by_name]
+    again = np.append(False, (x[1:] == x[:-1]) & (c[1:] == c[:-1]) & (k[1:] != k[:-1]))
+    if not again.any():
+        return code, names
+    place = np.arange(len(again))
+    rank = np.cumsum(again)
+    rank -= np.maximum.accumulate(np.where(again, 0, rank))
+    told, names, code = dict[tuple[int, int], int](), list(names), code.copy()
+    for i in place[rank > 0]:
+        key = int(c[i]), int(rank[i])
+        if key not in told:
+            told[key] = len(names)
+            names.append(_unused(names[key[0]], key[1] + 1, names))
+        code[by_name[i]] = told[key]
+    return code, names
+
+
+def _unused(name: str, number: int, names: list[str]) -> str:
+    found = f"{name}_{number}"
+    while found in names:
+        found += "_"
+    return found
 
 
 def action_name(model: TabularModel, action: int) -> str:
@@ -86,38 +134,53 @@ def action_name(model: TabularModel, action: int) -> str:
     return re.sub(r"\W+", "_", model.action_labels[action])
 
 
-def state_words(model: TabularModel) -> list[list[str]]:
-    """Return the labels of each state, which are the words of its name, `init` among them."""
-    names = model.state_labels or ("",) * model.n_states
+def state_words(model: TabularModel) -> Iterator[list[str]]:
+    """Yield the labels of each state, which are the words of its name, `init` among them."""
+    names = model.state_labels or repeat("", model.n_states)
     starts = model.initial > 0.0
-    some = float(model.initial[starts][0])
-    if np.abs(model.initial[starts] - some).max() > tolerances.PROBABILITY:
+    for name, start in zip(names, starts, strict=True):
+        yield [INIT] * bool(start) + [word for word in name.split() if word != INIT]
+
+
+def warn_of_unequal_starts(model: TabularModel) -> None:
+    """Warn where a file cannot hold the initial distribution."""
+    chances = model.initial[model.initial > 0.0]
+    if chances.max() - chances.min() > tolerances.PROBABILITY:
         warnings.warn(
             "the file marks initial states and cannot hold their probabilities, which differ: pass "
             "initial= when you read it",
             BellweightWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
-    return [
-        [INIT] * bool(start) + [word for word in name.split() if word != INIT]
-        for name, start in zip(names, starts, strict=True)
-    ]
 
 
-def labels_and_initial(
-    words: dict[int, list[str]], initial: Any, n_states: int
-) -> tuple[tuple[str, ...] | None, FloatArray]:
-    """Return names of states made of their labels, and the initial distribution.
+class StateLabels:
+    """The labels of states as they are read: words of their names, and which are initial."""
 
-    Where none is given it is uniform over the states marked `init`, or over all if there are none.
-    """
-    names = tuple(
-        " ".join(word for word in words.get(state, ()) if word != INIT) for state in range(n_states)
-    )
-    labels = names if any(names) else None
-    marked = [state for state, found in words.items() if INIT in found]
-    if initial is None and marked:
-        law = np.zeros(n_states)
-        law[marked] = 1.0 / len(marked)
-        return labels, checks.float_array(law, "initial", (n_states,))
-    return labels, initial_law(initial, n_states, labels)
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._known: dict[str, str] = {}
+        self._marked = array("i")
+
+    def add(self, state: int, words: Sequence[str]) -> None:
+        """Note the labels of a state."""
+        if INIT in words:
+            self._marked.append(state)
+        name = " ".join(word for word in words if word != INIT)
+        if name:
+            self._names[state] = self._known.setdefault(name, name)
+
+    def settle(self, initial: Any, n_states: int) -> tuple[tuple[str, ...] | None, FloatArray]:
+        """Return the names of states, and the initial distribution.
+
+        Where none is given it is uniform over the states marked `init`, over all if there are none.
+        """
+        labels = None
+        if self._names:
+            labels = tuple(self._names.get(state, "") for state in range(n_states))
+        if initial is None and self._marked:
+            marked = np.unique(np.frombuffer(self._marked, dtype=np.int32))
+            law = np.zeros(n_states)
+            law[marked] = 1.0 / len(marked)
+            return labels, checks.float_array(law, "initial", (n_states,))
+        return labels, initial_law(initial, n_states, labels)

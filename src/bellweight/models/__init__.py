@@ -5,7 +5,9 @@ compilation of event models is here too.
 """
 
 from bellweight.models.builder import LinearBuilder
+from bellweight.models.declared import Lipschitz
 from bellweight.models.events import EventModel
+from bellweight.models.factored import FactoredModel, Local
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import Geometric, PointMass
 from bellweight.models.laws import Independent, Law, Sampled
@@ -21,6 +23,7 @@ Model = TabularModel | FunctionModel | LinearModel
 __all__ = [
     "EventModel",
     "Exponential",
+    "FactoredModel",
     "FunctionModel",
     "Gamma",
     "Geometric",
@@ -30,6 +33,8 @@ __all__ = [
     "Law",
     "LinearBuilder",
     "LinearModel",
+    "Lipschitz",
+    "Local",
     "LocalCoordinate",
     "LocalCoordinates",
     "LocalStructure",

@@ -112,7 +112,18 @@ def expression(value: Any) -> Expression:
 
 
 class LinearBuilder:
-    """Collects variables, constraints, transitions and costs; `build` makes the `LinearModel`."""
+    """Collects variables, constraints, transitions and costs; `build` makes the `LinearModel`.
+
+    Examples:
+        >>> desk = bw.LinearBuilder(discount=0.95, name="repair desk")
+        >>> jobs = desk.state("jobs", upper=20, initial=bw.Law.certain(5))
+        >>> done = desk.action("done", upper=3)
+        >>> desk.require(done <= jobs)
+        >>> desk.follow(jobs, jobs - done + desk.noise("new", bw.Law.poisson(2, 9)))
+        >>> desk.cost(2 * jobs + done)
+        >>> desk.build()
+        LinearModel('repair desk': 1 state and 1 action variables, discount 0.95)
+    """
 
     def __init__(self, discount: float, name: str = "linear model") -> None:
         self.discount = discount

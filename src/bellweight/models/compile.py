@@ -8,6 +8,8 @@ nothing.
 
 A function may leave out the arguments it does not depend on: `cost(state)`, `probability(action,
 event)`, `move(state, event)`.
+
+Numba is imported where it is used: whoever has no model to compile does not wait for it.
 """
 
 from __future__ import annotations
@@ -21,15 +23,13 @@ import symtable
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
-import numba
 import numpy as np
-from numba.core import event
 
 from bellweight.common.code_cache import cache_folder, keep
 from bellweight.common.status import BellweightError, ModelError
@@ -39,22 +39,31 @@ from bellweight.models.parameters import Layout, Named
 _MODULES = {"numpy": np, "math": math}
 _WITHOUT_ANSWER = ("move", "initial", "functions")
 _STREAMS = (
-    "from bellweight.common.streams import bounded, compiled, draw, episode_key, inlined, unmanaged"
+    "from bellweight.common.compiled import "
+    "bounded, draw, episode_key, inlined, inner, pick, unmanaged"
 )
 # Called from plain Python, compiled functions return 64 bits as an int: turned back at once.
-_SLOW_STREAMS = """from bellweight.common import streams
+_SLOW_STREAMS = """from bellweight.common import compiled as numbers
 def plain(function): return function
-bounded = compiled = inlined = unmanaged = plain
-def episode_key(base, episode): return np.uint64(streams.episode_key(base, episode))
-draw = streams.draw"""
+bounded = inlined = inner = unmanaged = plain
+def episode_key(base, episode): return np.uint64(numbers.episode_key(base, episode))
+draw, pick = numbers.draw, numbers.pick"""
+
+
+Held = tuple[tuple[str, Any], ...]
+"""Names in the text of a model that is not compiled, and the objects that they stand for."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one compiled model; hashable, and all that another process needs."""
+    """The text of one compiled model; hashable, and all that another process needs.
+
+    `held` are objects that the text names and does not contain: they are not compiled.
+    """
 
     text: str
     compiled: bool = True
+    held: Held = ()
 
     @property
     def key(self) -> str:
@@ -103,13 +112,14 @@ class Written:
 
     parts: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    held: Held = ()
 
     def adding(self, functions: Mapping[str, Called], layout: Layout | None = None) -> Written:
         """Return this text with that of more functions, one for each role, read here and now.
 
         `layout` says where named parameters stand.
         """
-        writer = _Writer(self.parts, layout or {})
+        writer = _Writer(self.parts, layout or {}, self.held)
         calls = list(self.calls)
         for role, called in functions.items():
             body = called.otherwise
@@ -117,16 +127,19 @@ class Written:
                 named = arguments_of(called.function, role, called.arguments)
                 name = writer.function(called.function, role)
                 body = called.body.format(call=f"{name}({', '.join(named)})")
-            calls.append(
-                f"@compiled\ndef user_{role}({', '.join(called.arguments)}):\n    {body}\n"
-            )
-        return Written(tuple(writer.parts), tuple(calls))
+            calls.append(f"@bounded\ndef user_{role}({', '.join(called.arguments)}):\n    {body}\n")
+        return Written(tuple(writer.parts), tuple(calls), tuple(writer.held))
 
 
 def model_source(
     kind: str, written: Written, constants: Mapping[str, Any], *, compiled: bool
 ) -> Source:
     """Return the source of a model of a kind; `constants` are names that the loops use."""
+    import numba
+
+    if compiled and written.held:
+        name, value = written.held[0]
+        raise _unwritable(value, name)
     header = [
         "import math",
         "import numpy as np",
@@ -136,7 +149,7 @@ def model_source(
     ]
     header.append(f"# numba {numba.__version__}, library {kernels.library_digest()}")
     text = "\n".join([*header, "", *written.parts, *written.calls, "", kernels.joined(kind)])
-    return Source(f"{text}\n", compiled)
+    return Source(f"{text}\n", compiled, written.held)
 
 
 _OPTIONAL = {
@@ -174,6 +187,8 @@ def check_compiles(
 
     Returns the Numba type of its answer.
     """
+    import numba
+
     code = function.__code__
     place = f"{Path(code.co_filename).name}, line"
     try:
@@ -233,34 +248,9 @@ def naming(state: Any) -> Iterator[None]:
         ) from None
 
 
-def announcing(say: Callable[[str], None]) -> AbstractContextManager[Any]:
-    """Say once that a model is being compiled, if one is rather than found compiled on disk."""
-    announced: AbstractContextManager[Any] = event.install_listener(
-        "numba:compile", _Announcer(say)
-    )
-    return announced
-
-
-class _Announcer(event.Listener):
-    """Hears from Numba when it begins to compile; code from the cache is not reported."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._silent = False
-
-    def on_start(self, event: Any) -> None:
-        # Bellweight's own functions are compiled once per installation, in a moment.
-        own = event.data["dispatcher"].py_func.__module__.startswith("bellweight.")
-        if not own and not self._silent:
-            self._silent = True
-            self._say("compiling the model (once; later runs start from the cache) ...")
-
-    def on_end(self, event: Any) -> None:
-        """Say nothing: what follows speaks for itself."""
-
-
 def _jitted(function: Any, layout: Layout) -> Any:
     """Compile a function together with the plain functions that it calls."""
+    import numba
 
     def ready(value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -293,8 +283,9 @@ def _line(problem: Exception, otherwise: int) -> int:
 class _Writer:
     """Collects the text of functions and of the constants they refer to, each once."""
 
-    def __init__(self, parts: Iterable[str], layout: Layout) -> None:
+    def __init__(self, parts: Iterable[str], layout: Layout, held: Held = ()) -> None:
         self.parts = list(parts)
+        self.held = list(held)
         self._layout = layout
         self._open: list[FunctionType] = []
 
@@ -336,6 +327,8 @@ class _Writer:
                 renamed[name] = self.function(value, role)
             elif isinstance(getattr(value, "py_func", None), FunctionType):
                 renamed[name] = self.function(value.py_func, role)
+            elif isinstance(getattr(value, "digest", None), str):
+                renamed[name] = self._hold(value, name)
             else:
                 literal = _literal(value, name)
                 constant = f"{name}_{_digest(literal)}"
@@ -346,6 +339,13 @@ class _Writer:
         if text not in self.parts:
             self.parts.append(text)
         return name
+
+    def _hold(self, value: Any, name: str) -> str:
+        """Keep an object that says by a digest what it is, for functions that are not compiled."""
+        name = f"{name}_{_digest(value.digest)}"
+        if all(held is not value for _, held in self.held):
+            self.held.append((name, value))
+        return self._add(name, f"# {name} is a {type(value).__name__}\n")
 
 
 def _outer_names(tree: ast.FunctionDef) -> list[str]:
@@ -443,7 +443,11 @@ def _literal(value: Any, name: str) -> str:
         return f"np.array({value.tolist()!r}, dtype=np.{value.dtype.name}).reshape({value.shape!r})"
     if isinstance(value, tuple | list):
         return f"({''.join(_literal(item, name) + ', ' for item in value)})"
-    raise ModelError(
+    raise _unwritable(value, name)
+
+
+def _unwritable(value: Any, name: str) -> ModelError:
+    return ModelError(
         f"a model function uses {name!r} of type {type(value).__name__}, expected numbers, tuples "
         "of numbers, arrays or other plain functions"
     )
@@ -464,4 +468,5 @@ def _from_file(source: Source) -> ModuleType:
 def _from_text(source: Source) -> ModuleType:
     module = ModuleType(f"bellweight_model_{source.key}")
     exec(compile(source.text, "<event model>", "exec"), module.__dict__)
+    module.__dict__.update(source.held)
     return module

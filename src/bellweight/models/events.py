@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from bellweight.common import checks, identity
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source, Written
+from bellweight.models.coupling import shared_places
 from bellweight.models.function_model import FunctionModel, action_labels
 from bellweight.models.initial import Geometric, PointMass, product_moments
 from bellweight.models.kernels.layouts import EventData, uniform
@@ -39,6 +39,7 @@ from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
 from bellweight.models.scopes import Scopes
+from bellweight.models.spread import Box
 from bellweight.models.tabular import TabularModel
 
 _MAX_ENUMERATED = 5_000_000
@@ -119,7 +120,10 @@ class EventModel(FunctionModel):
         put(self, "initial", self._checked_initial())
         _ = self.source
         self._check_compiles(self.source, self._functions())
-        self._check_start()
+        from bellweight.models.announce import announcing, to_stderr
+
+        with announcing(to_stderr):
+            self._check_start()
         if self.scopes is not None:
             put(self, "_structure", self.scopes.structure(self))
 
@@ -142,6 +146,18 @@ class EventModel(FunctionModel):
         rays = np.vstack([n * np.eye(self.dimension, dtype=np.int64) for n in _RAY_LENGTHS])
         limit = np.where(self.upper < 0, np.iinfo(np.int64).max, self.upper)
         return "along rays", np.unique(np.minimum(rays, limit), axis=0)
+
+    @cached_property
+    def _sides(self) -> tuple[list[float], list[float], list[bool]]:
+        high = np.where(self.upper < 0, 2.0**62, self.upper).tolist()
+        return [0.0] * self.dimension, high, [True] * self.dimension
+
+    def box(self) -> Box:
+        endless = np.flatnonzero(self.upper < 0)
+        if len(endless):
+            raise ModelError(f"coordinate {endless[0]} has no upper bound: set upper=")
+        whole = np.ones(self.dimension, dtype=np.bool_)
+        return Box(np.zeros(self.dimension), self.upper.astype(np.float64), whole)
 
     def limit(self, axis: int) -> float:
         return float(self.upper[axis]) if self.upper[axis] >= 0 else np.inf
@@ -211,6 +227,11 @@ class EventModel(FunctionModel):
             },
             compiled=self.compiled,
         )
+
+    @cached_property
+    def event_places(self) -> FloatArray | None:
+        """Where the chance of each event begins (E,); None where chances are a function."""
+        return None if callable(self.probability) else shared_places(self.probability)
 
     @cached_property
     def _data(self) -> EventData:
@@ -457,6 +478,8 @@ def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) 
 
 def _dependent_groups(columns: FloatArray) -> list[IntArray]:
     """Return the columns in groups that depend on each other."""
+    from scipy.sparse.csgraph import connected_components
+
     n = columns.shape[1]
     kinds = [len(np.unique(columns[:, i])) for i in range(n)]
     linked = np.zeros((n, n), dtype=np.bool_)

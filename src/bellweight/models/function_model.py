@@ -15,6 +15,7 @@ from bellweight.models.compile import Called, Source
 from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
+from bellweight.models.spread import Box
 
 Written = tuple[tuple[Callable[..., Any], int], ...]
 """Functions `fn(state, features)` of a basis, with the number of their outputs."""
@@ -54,6 +55,10 @@ class FunctionModel(ABC):
     def far_states(self) -> tuple[str, Any]:
         """Return states (n, d) far from where episodes run, and what they are called."""
 
+    def box(self) -> Box:
+        """Return the finite box of all states, or say which coordinate has no bound."""
+        raise ModelError(f"{self!r} has no finite box of states")
+
     def limit(self, axis: int) -> float:
         """Return the largest value of a state variable."""
         return np.inf
@@ -61,6 +66,16 @@ class FunctionModel(ABC):
     @property
     def jumps(self) -> IntArray | None:
         """The jumps (E, d), when events are given as such."""
+        return None
+
+    @property
+    def event_places(self) -> FloatArray | None:
+        """Where the chance of each event begins (E,): see `coupling`; None without a table."""
+        return None
+
+    @property
+    def value_counts(self) -> tuple[int, ...] | None:
+        """How many values each coordinate has, where coordinates move independently in a step."""
         return None
 
     @property
@@ -105,9 +120,27 @@ class FunctionModel(ABC):
             self._check_added(rule, written)
         return self.loops.of(source)
 
+    def is_state(self, vector: Any) -> bool:
+        """Return whether a vector (d,) is surely a state, quickly; `check_states` says why not."""
+        low, high, whole = self._sides
+        values = vector.tolist()
+        return vector.dtype.kind in "iuf" and all(
+            a <= x <= b and (not i or x % 1 == 0)
+            for x, a, b, i in zip(values, low, high, whole, strict=True)
+        )
+
+    @property
+    @abstractmethod
+    def _sides(self) -> tuple[list[float], list[float], list[bool]]:
+        """The bounds of the coordinates, infinite ones included, and which are whole."""
+
     def admissible_mask(self, states: Any) -> BoolArray:
         """Return which actions are admissible in which states, (n, A)."""
         return self.loops.allowed(states)
+
+    def costs_of(self, states: Any, actions: IntArray) -> FloatArray:
+        """Return the expected costs (n,) of some pairs."""
+        return self.loops.bellman_rows(states, actions, None)[1]
 
     def expand(self, states: Any, actions: IntArray) -> tuple[Any, Any, Any]:
         """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs."""

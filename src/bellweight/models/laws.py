@@ -15,18 +15,22 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.short import Short
 from bellweight.common.status import ModelError
-from bellweight.common.streams import Keys, compiled, draw, episode_key, pick
 
 
 @files.storable("Law")
-@dataclass(frozen=True, eq=False)
-class Law:
-    """A number that takes `values` (k,) with `chances` (k,)."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Law(Short):
+    """A number that takes `values` (k,) with `chances` (k,).
+
+    Examples:
+        >>> float(bw.Law([0.0, 1.0, 2.0], [0.5, 0.25, 0.25]).mean)
+        0.75
+    """
 
     values: Any
     chances: Any
@@ -62,6 +66,8 @@ class Law:
     @classmethod
     def poisson(cls, mean: float, limit: int) -> Self:
         """Return the Poisson law conditioned on being at most `limit`."""
+        from scipy.special import gammaln
+
         checks.positive(mean, "mean")
         top = checks.count(limit, "limit", least=0)
         values = np.arange(top + 1, dtype=np.float64)
@@ -71,8 +77,8 @@ class Law:
 
 
 @files.storable("Independent")
-@dataclass(frozen=True, eq=False)
-class Independent:
+@dataclass(frozen=True, eq=False, repr=False)
+class Independent(Short):
     """A random vector (k,) with independent components."""
 
     laws: tuple[Law, ...]
@@ -106,8 +112,10 @@ class Independent:
 
     def sample(self, first: int, last: int, base: Any) -> FloatArray:
         """Return one vector per episode first, ..., last - 1."""
+        from bellweight.models.kernels.noise_draws import fill_finite
+
         drawn = np.zeros((last - first, len(self.laws)))
-        _fill(drawn, first, base, *self.tables)
+        fill_finite(drawn, first, base, *self.tables)
         return drawn
 
     def outcomes(self) -> tuple[FloatArray, FloatArray]:
@@ -122,8 +130,8 @@ class Independent:
         return vectors, chances
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sampled(Short):
     """A random vector that the user draws: `fn`, and the `mean` (k,) that is claimed for it.
 
     As an initial state, `fn(n, rng)` returns n states (n, d). As the random part of a transition,
@@ -154,18 +162,3 @@ def contradiction(draws: FloatArray, mean: FloatArray) -> tuple[int, float] | No
     allowed = 6.0 * error + tolerances.PROBABILITY * np.maximum(1.0, np.abs(mean))
     wrong = checks.first_index(np.abs(found - mean) > allowed)
     return None if wrong is None else (wrong[0], float(found[wrong]))
-
-
-@compiled
-def _fill(
-    drawn: FloatArray,
-    first: int,
-    base: Keys,
-    starts: IntArray,
-    values: FloatArray,
-    sums: FloatArray,
-) -> None:
-    for row in range(drawn.shape[0]):
-        key = episode_key(base, first + row)
-        for j in range(drawn.shape[1]):
-            drawn[row, j] = values[pick(draw(key, j), sums, starts[j], starts[j + 1])]

@@ -72,7 +72,7 @@ class Kernels:
 
 
 @files.storable("LinearModel")
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LinearModel(files.Saved, files.Changed):
     """States and actions are vectors, and all that matters about them is linear: pure data.
 
@@ -155,6 +155,12 @@ class LinearModel(files.Saved, files.Changed):
     def n_action_variables(self) -> int:
         """Number of action variables."""
         return len(self.action_cost)
+
+    def __repr__(self) -> str:
+        return (
+            f"LinearModel({self.name!r}: {self.dimension} state and {self.n_action_variables} "
+            f"action variables, discount {self.discount:g})"
+        )
 
     @cached_property
     def digest(self) -> str:

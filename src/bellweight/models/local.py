@@ -252,8 +252,9 @@ class LocalCoordinate:
 class LocalCoordinates(LocalStructure):
     """Coordinates that move independently in each step, given the variables they look at.
 
-    `cost_terms` are functions of points with their scopes; `initial` has the chances of each
-    coordinate's values at the start, None where they are not independent.
+    `cost_terms` and `rules` are functions of points with their scopes; an action is admissible
+    where all rules give 1. `initial` has the chances of each coordinate's values at the start, None
+    where they are not independent.
     """
 
     discount: float
@@ -261,6 +262,7 @@ class LocalCoordinates(LocalStructure):
     choices: tuple[int, ...]
     cost_terms: Sequence[tuple[tuple[int, ...], Callable[[IntArray], FloatArray]]]
     coordinates: Sequence[LocalCoordinate]
+    rules: Sequence[tuple[tuple[int, ...], Callable[[IntArray], FloatArray]]] = ()
     initial: Sequence[FloatArray] | None = None
 
     @property
@@ -278,7 +280,7 @@ class LocalCoordinates(LocalStructure):
         ]
 
     def admissible(self, sizes: Sequence[int]) -> list[Table]:
-        return []
+        return [tabulated(scope, sizes, rule(grid(scope, sizes))) for scope, rule in self.rules]
 
     def drifts(
         self, scope: tuple[int, ...], features: Features, sizes: Sequence[int], *, size: bool

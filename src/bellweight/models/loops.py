@@ -19,6 +19,7 @@ from bellweight.models.kernels.layouts import (
     After,
     Functions,
     Given,
+    Look,
     Quadratic,
     Where,
     Work,
@@ -37,6 +38,11 @@ _TEXT = {
     layouts.WRONG_LENGTH: "step returns a state of the wrong length",
     layouts.BAD_LAW: "the chances of a local law are negative, NaN or do not sum to 1",
 }
+
+_OF_A_STEP = (
+    layouts.OUTSIDE, layouts.BAD_COST, layouts.NOT_A_NUMBER, layouts.NOT_WHOLE,
+    layouts.WRONG_LENGTH,
+)  # fmt: skip
 
 
 def nothing(dimension: int) -> Functions:
@@ -70,7 +76,7 @@ class Loops:
     dimension: int
     n_events: int
     n_draws: int
-    n_noise: int = 1
+    n_noise: int = 0
     state_type: Any = np.int64
     keeps_events: bool = True
     leaving: str = "an event leads to a negative state"
@@ -103,7 +109,7 @@ class Loops:
 
     def expand(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray, Any]:
         """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs."""
-        n, states = len(states), writable(states)
+        n, states, actions = len(states), writable(states), writable(actions)
         cost, chances = np.zeros(n), np.zeros((n, self.n_events))
         successors = np.zeros((n, self.n_events, self.dimension), dtype=self.state_type)
         work = self._work(None)
@@ -163,7 +169,7 @@ class Loops:
             self._call(
                 "rollout", part.start, part.stop, horizon, keys, self.discount, self.data, policy,
                 seen, given, costs[here], sums[here], hits[here], self._work(seen),
-                self._work(policy.functions),
+                self._work(policy.functions, policy),
             )  # fmt: skip
         return costs, sums, hits
 
@@ -176,16 +182,37 @@ class Loops:
             self._call(
                 "occupied_states", part.start, part.stop, keys, self.discount, self.data, policy,
                 given, states[part.start - first : part.stop - first],
-                self._work(policy.functions),
+                self._work(policy.functions, policy),
             )  # fmt: skip
         return states
 
     def act(self, states: Any, u: FloatArray, policy: Acting) -> IntArray:
         """Return the policy's actions (n,) in states (n, d), drawn with uniform numbers (n,)."""
         actions = np.zeros(len(states), dtype=np.int64)
-        work = self._work(policy.functions)
+        work = self._work(policy.functions, policy)
         self._call("act", writable(states), u, self.discount, self.data, policy, actions, work)
         return actions
+
+    def acting(self, policy: Acting) -> Callable[[Any, float], int]:
+        """Return the function from one state (d,) and a uniform number to the policy's action.
+
+        It keeps the arrays that loops write to, so that a call costs little; it is for one thread.
+        """
+        states, drawn = np.zeros((1, self.dimension), dtype=self.state_type), np.zeros(1)
+        actions = np.zeros(1, dtype=np.int64)
+        work, where = self._work(policy.functions), self._where()
+        act, discount, data = self.source.load().act, self.discount, self.data
+
+        def one(state: Any, u: float) -> int:
+            states[0], drawn[0] = state, u
+            try:
+                code, _ = act(states, drawn, discount, data, policy, actions, work, where)
+            except Exception:
+                code = -1
+            # Whatever went wrong goes wrong again where it is told properly.
+            return int(self.act(states, drawn, policy)[0] if code else actions[0])
+
+        return one
 
     def fault(self, code: int, where: Where, action: int) -> ModelError:
         """Return the error for a fault that a loop met in a state and with an action."""
@@ -197,7 +224,7 @@ class Loops:
             named = f", action {action} (there are {self.n_actions}, counted from 0)"
         if code == layouts.BAD_PROBABILITY and named:
             text += f", found {self._wrong_chance(where.state, action)}"
-        if self.n_noise and np.any(where.noise):
+        if self.n_noise and code in _OF_A_STEP:
             named += f", noise {where.noise.tolist()}"
         remedy = "change the policy" if code == layouts.BAD_ACTION else "correct the model there"
         return ModelError(f"in state {where.state.tolist()}{named}: {text}: {remedy}")
@@ -212,14 +239,30 @@ class Loops:
     def _where(self) -> Where:
         return Where(np.zeros(self.dimension, dtype=self.state_type), np.zeros(self.n_noise))
 
-    def _work(self, functions: Functions | None) -> Work:
+    def _work(self, functions: Functions | None, policy: Acting | None = None) -> Work:
         n_functions = 0 if functions is None else len(functions.prefix)
         n_atoms = 0 if functions is None else self.dimension + len(functions.kind)
         return Work(
             np.zeros(self.n_draws), np.zeros(self.dimension, dtype=self.state_type),
             np.zeros(self.dimension), np.zeros(self.n_noise), np.zeros(self.dimension),
             np.zeros(self.n_events), np.zeros(self.n_actions), np.zeros(n_atoms),
-            np.zeros(n_functions),
+            np.zeros(n_functions), self._look(policy),
+        )  # fmt: skip
+
+    def _look(self, policy: Acting | None) -> Look:
+        """Return what a lookahead writes to; empty where the policy has none."""
+        has = policy is not None and policy.lookahead is not None
+        n_events = self.n_events if self.keeps_events else 0
+        copies = max(self.n_actions, n_events) + 1 if has else 0
+        candidates = self.n_actions + n_events if has else 0
+        states = (copies, self.dimension)
+        by_copy, by_candidate = np.zeros(copies), np.zeros(candidates)
+        marks, marked = by_copy.astype(np.int64), by_candidate.astype(np.int64)
+        return Look(
+            np.zeros(states, dtype=self.state_type), np.zeros(states, dtype=self.state_type),
+            marks, marks.copy(), marks.copy(), by_copy, np.zeros((candidates, copies)),
+            by_candidate, by_candidate.copy(), by_candidate.copy(), marked, marked.copy(),
+            marked.copy(), marked.copy(), np.zeros((0, 0)),
         )  # fmt: skip
 
     def _after(self, functions: Functions) -> After:

@@ -18,12 +18,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, roots_genlaguerre
 
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
-from bellweight.common.streams import Keys, compiled, episode_key
+from bellweight.common.streams import Keys
 from bellweight.models.kernels.layouts import (
     EXPONENTIAL,
     FINITE,
@@ -32,7 +31,6 @@ from bellweight.models.kernels.layouts import (
     NORMAL,
     Laws,
 )
-from bellweight.models.kernels.noise_draws import fill_noise
 from bellweight.models.laws import Independent, Law
 
 NODES = 32
@@ -90,6 +88,8 @@ class Normal(ContinuousLaw):
         return (NORMAL, self.mean, self.deviation, self.lower, self.upper, *self._mass())
 
     def _mass(self) -> tuple[float, float]:
+        from scipy.special import ndtr
+
         ends = (np.array([self.lower, self.upper]) - self.mean) / self.deviation
         below, above = ndtr(ends)
         return float(below), float(above)
@@ -108,6 +108,8 @@ class Gamma(ContinuousLaw):
         checks.positive(self.scale, "scale")
 
     def quadrature(self, n: int) -> tuple[FloatArray, FloatArray]:
+        from scipy.special import roots_genlaguerre
+
         nodes, weights = roots_genlaguerre(n, self.shape - 1.0)
         return self.scale * nodes, weights / weights.sum()
 
@@ -203,15 +205,11 @@ def product_nodes(
 
 def law_draws(laws: Laws, n: int, key: np.uint64) -> FloatArray:
     """Return n draws (n, m) of independent laws."""
+    from bellweight.models.kernels.noise_draws import fill_rows
+
     drawn = np.zeros((n, len(laws.kind)))
-    _fill_draws(drawn, key, laws)
+    fill_rows(drawn, key, laws)
     return drawn
-
-
-@compiled
-def _fill_draws(drawn: FloatArray, key: Any, laws: Laws) -> None:
-    for row in range(len(drawn)):
-        fill_noise(episode_key(key, row), 0, laws, drawn[row])
 
 
 @dataclass(frozen=True, eq=False)

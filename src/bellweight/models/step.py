@@ -14,22 +14,21 @@ the law; simulation draws from the law itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import islice, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats.qmc import Sobol
 
 from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray
 from bellweight.common.status import ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models import compile
-from bellweight.models.compile import Called, Source, Written
+from bellweight.models.compile import Called, Held, Source, Written
+from bellweight.models.declared import Lipschitz, check_declared
 from bellweight.models.function_model import FunctionModel, action_labels
+from bellweight.models.gridded import gridded
 from bellweight.models.kernels.layouts import StepData, uniform
 from bellweight.models.laws import Independent, Law
 from bellweight.models.loops import Loops
@@ -45,6 +44,10 @@ from bellweight.models.noise import (
     product_nodes,
 )
 from bellweight.models.parameters import Parameters
+from bellweight.models.spread import Box
+from bellweight.models.step_checks import check_inputs, check_start, first_answer
+from bellweight.models.tabular import TabularModel
+from bellweight.models.vectorised import held_functions
 
 _ARGUMENTS = {
     "step": ("state", "action", "noise", "parameters", "successor"),
@@ -52,7 +55,7 @@ _ARGUMENTS = {
     "admissible": ("state", "action", "parameters"),
     "initial": ("state", "u", "parameters"),
 }
-_CHECKED_STATES = 32
+_REACHING = 32  # first states that tell how far a side without a bound reaches
 _FAR_STATES = 4_096
 _DRAWING = 4  # the branch of a seed that draws for expectations come from
 
@@ -85,7 +88,13 @@ class StepModel(FunctionModel):
 
     `initial` is a state, a list of laws, one for each coordinate, a sampler `initial(rng)`, or a
     function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
-    `cost_growth` is that of an `EventModel`. `compiled=False` runs everything as plain Python,
+    `cost_growth` is that of an `EventModel`. Two declarations let a lower bound be proven over the
+    whole box, for bases of piecewise linear functions of one coordinate: `lipschitz=Lipschitz(step,
+    cost)`, or in one dimension `bends(action, noise)`, which returns the states at which step or
+    cost bend, both being lines in between. With `vectorised=True` functions that cannot be compiled
+    work on many states at once, as NumPy does: `step(states, action, noise)` gets states (n, d) and
+    noise (n, m) and returns (n, d), `cost` (n,), `admissible(states, action)` (n,); slower, with
+    the same answers. `compiled=False` runs everything as plain Python,
     slowly.
     """
 
@@ -106,6 +115,9 @@ class StepModel(FunctionModel):
     draws: int = DRAWS
     draws_seed: int = 0
     cost_growth: float | None = None
+    lipschitz: Lipschitz | None = None
+    bends: Callable[..., Any] | None = None
+    vectorised: bool = False
     compiled: bool = True
     name: str = "step model"
     numbers: Parameters = field(init=False, repr=False)
@@ -131,11 +143,21 @@ class StepModel(FunctionModel):
         nodes, weights = self._expectation()
         put(self, "nodes", nodes)
         put(self, "weights", weights)
+        if self.vectorised:
+            put(self, "compiled", False)
+            _ = self.held
         for role, function in self._functions().items():
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
         self._check_compiles()
-        self._check_start()
+        if not self.vectorised:
+            check_inputs(self, self._first_state())
+        from bellweight.models.announce import announcing, to_stderr
+
+        with announcing(to_stderr):
+            check_start(self)
+        if self.lipschitz is not None or self.bends is not None:
+            check_declared(self)
 
     @property
     def n_nodes(self) -> int:
@@ -158,6 +180,12 @@ class StepModel(FunctionModel):
         return self.noise_laws is None or product_nodes(self.noise_laws, self.quadrature) is None
 
     @property
+    def has_quadrature(self) -> bool:
+        """Whether nodes stand for a continuous law, so that expectations are approximate."""
+        laws = self.noise_laws or ()
+        return not self.are_draws and not all(isinstance(law, Law) for law in laws)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all coordinates are whole numbers."""
         return bool(np.all(self.integer))
@@ -170,7 +198,7 @@ class StepModel(FunctionModel):
     @cached_property
     def loops(self) -> Loops:
         sampled = Sampler(self.noise) if callable(self.noise) else None
-        starts = Sampler(self.initial, "initial") if self._samples_starts else None
+        starts = Sampler(self.initial, "initial") if self.samples_starts else None
         return Loops(
             self.source, self._data, self.discount, self.actions, self.dimension,
             n_events=self.n_nodes,
@@ -188,11 +216,25 @@ class StepModel(FunctionModel):
         sizes = (self.dimension, self.n_actions, self.initial_draws)
         numbers = (sizes, self.lower, self.upper, self.integer, self.discount, self.numbers.numbers)
         laws = tuple(self._data.noise) + tuple(self._data.initial)
-        return identity.digest((self._written.parts, numbers, laws, self.nodes, self.weights))
+        written: Any = self._written.parts
+        if self.vectorised:
+            own = (self.step, self.cost, self.admissible)
+            written = tuple(identity.digest(function) for function in own)
+        return identity.digest((written, numbers, laws, self.nodes, self.weights))
 
     def with_draws(self, seed: int) -> StepModel:
         """Return this model with other draws in its expectations."""
         return type(self)(**{**self._given, "draws_seed": seed})
+
+    def to_tabular(self, grid: Any = None, max_entries: int = 50_000_000) -> TabularModel:
+        """Return the model on a grid, for `exact.optimal` and the like: few dimensions.
+
+        `grid` is a number of points along each coordinate, or for each coordinate a number or the
+        points themselves; by default all values of whole coordinates and 101 points of others.
+        Next states between points are interpolated multilinearly, expectations are sums over
+        `nodes`: see `models.gridded`. States of the result are in lexicographic order.
+        """
+        return gridded(self, grid, max_entries)
 
     def far_states(self) -> tuple[str, Any]:
         return "over the box", self.spread_states(_FAR_STATES)
@@ -206,19 +248,19 @@ class StepModel(FunctionModel):
         A side without a bound reaches as far as ten times the first states do. The points are those
         of a scrambled Sobol sequence; whole coordinates are rounded.
         """
-        low, high = self._finite_box()
-        sequence = Sobol(self.dimension, seed=np.random.default_rng(seed))
-        inside = sequence.random_base2(int(np.ceil(np.log2(n))))
-        corners = product((0.0, 1.0), repeat=self.dimension)
-        shares = np.vstack([list(islice(corners, n // 2)), inside])
-        points = low + (high - low) * shares
-        whole = np.clip(np.rint(points), np.ceil(low), np.floor(high))
-        found = self.check_states(np.where(self.integer, whole, points), "spread states")
-        distinct = np.unique(found, axis=0, return_index=True)[1]
-        return found[np.sort(distinct)[:n]]
 
-    def _finite_box(self) -> tuple[FloatArray, FloatArray]:
-        states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1)).astype(np.float64)
+        return self.check_states(self.box().sequence(n, seed), "spread states")
+
+    @cached_property
+    def _sides(self) -> tuple[list[float], list[float], list[bool]]:
+        return self.lower.tolist(), self.upper.tolist(), self.integer.tolist()
+
+    def box(self) -> Box:
+        return Box(*self.finite_box(), self.integer)
+
+    def finite_box(self) -> tuple[FloatArray, FloatArray]:
+        """Return the box, cut where a side has no bound: see `spread_states`."""
+        states = self.sample_initial(0, _REACHING, np.uint64(1)).astype(np.float64)
         reach = 10.0 * np.maximum(np.abs(states).max(axis=0), 1.0)
         low = np.where(np.isfinite(self.lower), self.lower, -reach)
         high = np.where(np.isfinite(self.upper), self.upper, reach)
@@ -253,20 +295,28 @@ class StepModel(FunctionModel):
         return found.astype(np.int64 if self.is_whole else np.float64)
 
     def source_with(self, functions: Mapping[str, Called]) -> Source:
-        takes = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
-        return compile.model_source(
-            "steps",
+        takes: list[str] = []
+        if not self.vectorised:
+            takes = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        source = compile.model_source(
+            "vectors" if self.vectorised else "steps",
             compile.with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
                 "N_DRAWS": self.initial_draws or self.dimension,
-                "HAS_INITIAL": callable(self.initial) and not self._samples_starts,
+                "HAS_INITIAL": callable(self.initial) and not self.samples_starts,
                 "HAS_WRITTEN": "functions" in functions,
                 "COST_BY_NOISE": "noise" in takes,
             },
             compiled=self.compiled,
         )
+        return replace(source, held=source.held + self.held)
+
+    @cached_property
+    def held(self) -> Held:
+        """Functions that work on many states at once, which are called as they are."""
+        return held_functions(self) if self.vectorised else ()
 
     def __repr__(self) -> str:
         kind = "draws" if self.are_draws else "nodes"
@@ -277,7 +327,9 @@ class StepModel(FunctionModel):
 
     @cached_property
     def _written(self) -> Written:
-        """The text of the user's functions, read once."""
+        """The text of the user's functions, read once; none where they are called as they are."""
+        if self.vectorised:
+            return Written()
         given = self._functions()
         called = {
             "step": Called(self.step, _ARGUMENTS["step"], body=self._step_body),
@@ -292,44 +344,14 @@ class StepModel(FunctionModel):
         """The call of the user's step: it fills in the successor, or returns it in some form."""
         if "successor" in compile.arguments_of(self.step, "step", _ARGUMENTS["step"]):
             return "{call}\n    return DIMENSION"
-        answer = self._first_answer
-        if np.ndim(answer) == 0:
+        if np.ndim(first_answer(self, self._first_state())) == 0:
             return "successor[0] = {call}\n    return 1"
         copied = [f"    successor[{i}] = answer[{i}]" for i in range(self.dimension)]
         guard = "    if len(answer) != DIMENSION:\n        return len(answer)"
         return "\n".join(["answer = {call}", guard, *copied, "    return DIMENSION"])
 
-    @cached_property
-    def _first_answer(self) -> Any:
-        """What step returns in the first state: its form decides how it is called."""
-        numbers = self.numbers.numbers if not self.numbers.layout else self.numbers.given
-        given = {
-            "state": self._first_state(), "action": 0, "noise": np.array(self.nodes[0]),
-            "parameters": numbers,
-        }  # fmt: skip
-        named = compile.arguments_of(self.step, "step", _ARGUMENTS["step"])
-        code = self.step.__code__
-        place = f"{Path(code.co_filename).name}, line {code.co_firstlineno}"
-        try:
-            answer = self.step(**{name: given[name] for name in named})
-        except Exception as problem:
-            raise ModelError(
-                f"step function {self.step.__name__!r} ({place}) fails in state "
-                f"{given['state'].tolist()} with action 0 and noise {given['noise'].tolist()} "
-                f"({type(problem).__name__}: {problem}): correct it there"
-            ) from None
-        shape = np.shape(answer)
-        if answer is None or shape not in ((self.dimension,), *([()] * (self.dimension == 1))):
-            found = "nothing" if answer is None else f"{answer!r}"
-            raise ModelError(
-                f"step function {self.step.__name__!r} ({place}) returns {found}, expected the "
-                f"next state, {self.dimension} numbers: return them as a tuple or an array, or "
-                "take `successor` and fill it in"
-            )
-        return answer
-
     def _first_state(self) -> Any:
-        if self._samples_starts:
+        if self.samples_starts:
             state = Sampler(self.initial, "initial").starts(0, 1, np.uint64(1))[0]
         elif callable(self.initial):
             state = np.zeros(self.dimension)
@@ -338,11 +360,11 @@ class StepModel(FunctionModel):
             named = compile.arguments_of(self.initial, "initial", _ARGUMENTS["initial"])
             self.initial(**{name: given[name] for name in named})
         else:
-            state = law_draws(laid_out(self._initial_laws), 1, np.uint64(1))[0]
+            state = law_draws(laid_out(self.initial_laws), 1, np.uint64(1))[0]
         return np.array(state, dtype=np.int64 if self.is_whole else np.float64)
 
     @property
-    def _samples_starts(self) -> bool:
+    def samples_starts(self) -> bool:
         """Whether the initial state comes from a sampler that is given a generator."""
         if not callable(self.initial):
             return False
@@ -350,7 +372,8 @@ class StepModel(FunctionModel):
         return len(names) > 0 and names[0] == "rng"
 
     @cached_property
-    def _initial_laws(self) -> tuple[AnyLaw, ...]:
+    def initial_laws(self) -> tuple[AnyLaw, ...]:
+        """The laws of the coordinates of the first state; of no use where that is a function."""
         if callable(self.initial):
             return law_list(np.zeros(self.dimension), "initial")
         given = np.zeros(self.dimension) if self.initial is None else self.initial
@@ -364,7 +387,7 @@ class StepModel(FunctionModel):
 
     @property
     def start(self) -> FloatArray | None:
-        laws = self._initial_laws
+        laws = self.initial_laws
         if callable(self.initial) or not all(
             isinstance(w, Law) and len(w.values) == 1 for w in laws
         ):
@@ -378,7 +401,7 @@ class StepModel(FunctionModel):
             lower=self.lower,
             upper=self.upper,
             integer=self.integer,
-            initial=laid_out(self._initial_laws),
+            initial=laid_out(self.initial_laws),
             noise=laid_out(self.noise_laws or law_list(np.zeros(self.nodes.shape[1]), "noise")),
             nodes=self.nodes,
             weights=self.weights,
@@ -404,7 +427,9 @@ class StepModel(FunctionModel):
 
     def _functions(self) -> dict[str, Any]:
         """Return the functions that are compiled, None where there is none."""
-        is_filled = callable(self.initial) and not self._samples_starts
+        if self.vectorised:
+            return {}
+        is_filled = callable(self.initial) and not self.samples_starts
         initial = self.initial if is_filled else None
         own = {"step": self.step, "cost": self.cost, "admissible": self.admissible}
         return {**own, "initial": initial}
@@ -451,23 +476,3 @@ class StepModel(FunctionModel):
                 names = compile.arguments_of(function, role, _ARGUMENTS[role])
                 given = tuple(examples[name] for name in names)
                 compile.check_compiles(function, role, given, self.numbers.layout)
-
-    def _check_start(self) -> None:
-        """Look at the first states for what can be seen at once."""
-        states = self.sample_initial(0, _CHECKED_STATES, np.uint64(1))
-        states = np.unique(self.check_states(states, "initial"), axis=0)
-        number, action = np.nonzero(self.admissible_mask(states))
-        before = states[number]
-        given = before.copy()
-        _, _, successors = self.expand(given, action)
-        changed = checks.first_index(given != before)
-        if changed is not None:
-            raise ModelError(
-                f"step or cost changes the state it is given: {before[changed[0]].tolist()} became "
-                f"{given[changed[0]].tolist()}: work on a copy, and return the next state"
-            )
-        if (successors == before[:, None, :]).all() and self.n_nodes > 1:
-            raise ModelError(
-                f"step returns the state it was given, for {len(states)} states, all actions and "
-                "all nodes of the noise: return the next state"
-            )

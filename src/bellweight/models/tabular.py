@@ -34,6 +34,16 @@ class TabularModel(files.Saved):
     """Sorted state-action pairs with sparse transitions: see `from_pairs` and `from_arrays`.
 
     Fields are validated on construction and read-only afterwards. `cost` is always a cost.
+
+    Examples:
+        >>> stay, swap = np.eye(2), np.eye(2)[::-1]
+        >>> bw.TabularModel.from_arrays(
+        ...     cost=np.array([[0.0, 1.0], [3.0, 1.0]]),
+        ...     transition=[stay, swap],
+        ...     discount=0.9,
+        ...     initial=[0.5, 0.5],
+        ... )
+        TabularModel('tabular model': 2 states, 4 pairs, 4 transitions, discount 0.9)
     """
 
     cost: FloatArray
@@ -142,23 +152,15 @@ class TabularModel(files.Saved):
                 f"transition has {len(matrices)} matrices, expected one per action ({n_actions})"
             )
         pair_state, pair_action = np.nonzero(allowed)
-        blocks = []
         for action, matrix in enumerate(matrices):
-            rows = _sparse_rows(matrix, f"transition[{action}]")
-            if rows.shape != (n_states, n_states):
+            if np.shape(matrix) != (n_states, n_states):
                 raise ModelError(
-                    f"transition[{action}] has shape {rows.shape}, expected "
+                    f"transition[{action}] has shape {np.shape(matrix)}, expected "
                     f"({n_states}, {n_states})"
                 )
-            blocks.append(rows[pair_state[pair_action == action]])
-        stacked = sparse.vstack(blocks, format="csr")
-        # The blocks stand action by action; a stable sort by state puts the pairs in order.
-        by_action = np.argsort(pair_action, kind="stable")
-        order = np.empty_like(by_action)
-        order[by_action] = np.arange(len(by_action))
         return cls.from_pairs(
             costs[pair_state, pair_action],
-            stacked[order],
+            _interleaved(matrices, pair_state, pair_action),
             pair_state,
             pair_action,
             discount,
@@ -270,8 +272,12 @@ class TabularModel(files.Saved):
         return cost
 
 
+class OwnRows(sparse.csr_array):  # type: ignore[misc]
+    """Rows that nobody else holds: a model keeps their arrays and makes no copy."""
+
+
 def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
-    """Return a float CSR copy with sorted, summed, non-zero entries."""
+    """Return float CSR rows with sorted, summed, non-zero entries; a copy, unless they are ours."""
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
         if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
@@ -279,7 +285,10 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
                 f"{name} has shape {matrix.shape} and type {matrix.dtype}, expected a matrix of "
                 "numbers with one row per pair and one column per state"
             )
-    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    if isinstance(matrix, OwnRows):
+        rows = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    else:
+        rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
@@ -293,6 +302,44 @@ def _matrices(transition: Any) -> list[Any]:
             "states) or a list of sparse matrices, one per action"
         )
     return list(transition)
+
+
+def _interleaved(
+    matrices: list[Any], pair_state: IntArray, pair_action: IntArray
+) -> sparse.csr_array:
+    """Return the rows (N, S) of pairs, taken from one matrix for each action.
+
+    Every entry goes to its place at once: sparse matrices may be as large as memory allows.
+    """
+    counts = np.zeros(len(pair_state), dtype=np.int64)
+    for action, matrix in enumerate(matrices):
+        rows = _plain_rows(matrix, action)
+        mine = np.flatnonzero(pair_action == action)
+        counts[mine] = np.diff(rows.indptr)[pair_state[mine]]
+    start = compact(np.append(0, np.cumsum(counts)))
+    data, indices = np.empty(start[-1]), np.empty(start[-1], dtype=np.int32)
+    for action, matrix in enumerate(matrices):
+        rows = _plain_rows(matrix, action)
+        mine = np.flatnonzero(pair_action == action)
+        if len(mine) < rows.shape[0]:
+            rows = rows[pair_state[mine]]
+        shift = start[mine] - rows.indptr[:-1]
+        place = np.arange(rows.nnz, dtype=start.dtype)
+        place += np.repeat(shift, np.diff(rows.indptr))
+        data[place], indices[place] = rows.data, rows.indices
+    return OwnRows((data, indices, start), shape=(len(pair_state), np.shape(matrices[0])[1]))
+
+
+def compact(offsets: IntArray) -> Any:
+    """Return offsets in 32 bits where they fit: SciPy gives all indices the wider of two types."""
+    return offsets.astype(np.int32) if offsets[-1] < 2**31 else offsets
+
+
+def _plain_rows(matrix: Any, action: int) -> sparse.csr_array:
+    """Return a CSR matrix, without a copy where it is one."""
+    if not sparse.issparse(matrix):
+        return _sparse_rows(matrix, f"transition[{action}]")
+    return sparse.csr_array(matrix)
 
 
 def _labels(labels: Any, name: str, length: int, *, exact: bool) -> tuple[str, ...] | None:

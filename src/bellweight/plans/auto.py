@@ -18,6 +18,7 @@ import numpy as np
 
 from bellweight.backends import Estimate, Iterate, Setup, backend_of
 from bellweight.common import checks
+from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import Evaluation, evaluate
@@ -34,14 +35,18 @@ from bellweight.weights.plan import Plan, SolveSettings
 
 _STOP = Stop(max_iterations=20)
 _SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_regularisations`
+_VISITED_SHARES = (3e-3, 3e-2, 3e-1)  # the same where the states that matter are known
+_SMOOTHED = ", smoothed by "
+_CLEARLY_WORSE = 1e-4  # share of the cost
+_OPTIMAL = 1e-6  # share of the cost that may be rounding
 _FINAL = 0.2  # share of the budget that judges the winner
 _SOLVING = 0.6  # share of the time limit after which no candidate is begun
 _RACING = 0.85  # and after which the race ends
 _RACE, _FRESH, _STATES = 0, 1, 2  # purposes of random numbers
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidate(Short):
     """A method or plan to try, with a regularisation of its own."""
 
     method: Method | Plan[Any]
@@ -53,18 +58,24 @@ class Candidate:
         checks.at_least_zero(self.regularisation, "regularisation")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Auto(Plan[RaceResult]):
     """Try a portfolio and return the policy that wins, with the places of all.
 
     `candidates` maps names to methods, plans, `Candidate`s, policies (baselines, or whatever one
-    has) or results; a list gets names by itself. By default: Fixed, Random, PIA with all its
-    iterates, and DIA towards two targets, each with several regularisations where the model allows
-    them; `regularisations` replaces those. `brought` are policies or results by name that take part
-    besides. A policy or result of the user's keeps its place unless another is better beyond doubt.
+    has) or results; a list gets names by itself. By default: Fixed, FromPolicy, PIA with all
+    its iterates, and DIA towards two targets, each with several regularisations where the model
+    allows them; `regularisations` replaces those. `brought` are policies or results by name that
+    take part besides. A policy or result of the user's keeps its place unless another is better
+    beyond doubt.
     `budget` counts the episodes of all races and of the judgement, a fifth of it; on tabular models
     costs are exact and it is not used. `rounds` are those of re-drawn constraint states on event
     models. `max_seconds` ends the search early. `watch` is told what is being done.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> bw.solve(queue, bw.Indicator(), bw.Auto())
+        <RaceResult on single queue, cost 331.827>
     """
 
     candidates: Any = None
@@ -147,23 +158,34 @@ def default_regularisations(setup: Setup) -> tuple[float, ...]:
     """Return regularisations that suit the rows, from hardly any to plenty.
 
     A dual spread evenly over n states has 1 / ((1 - discount) n) in each; delta times that is the
-    violation it allows, which is to be a small share of a typical cost.
+    violation it allows, which is to be a small share of a typical cost. Where occupancies are exact
+    n counts the states that acting at random visits (1 / sum of squared weights), and costs are
+    those met there: a queue of 50,000 places of which five are used is a small problem.
     """
     rows = setup.listed_rows
     if rows is None:
         return ()
-    n_states = len(rows.pair_start) - 1
-    scale = cost_unit(rows.pair_cost) * (1.0 - rows.discount) * n_states
-    return tuple(float(f"{share * scale:.2g}") for share in _SHARES)
+    n_states, cost = float(len(rows.pair_start) - 1), cost_unit(rows.pair_cost)
+    visits = setup.occupancy(Uniform()).weights if setup.is_exact else None
+    if visits is not None:
+        sums = np.add.reduceat(np.abs(rows.pair_cost), rows.pair_start[:-1])
+        cost = float(visits @ (sums / np.diff(rows.pair_start))) or cost
+        n_states = 1.0 / float(visits @ visits)
+    scale = cost * (1.0 - rows.discount) * n_states
+    shares = _SHARES if visits is None else _VISITED_SHARES
+    return tuple(float(f"{share * scale:.2g}") for share in shares)
 
 
 def portfolio(deltas: Sequence[float]) -> dict[str, Candidate]:
-    """Return the default candidates; only PIA, which takes longest, is not regularised."""
+    """Return the default candidates; only PIA, which takes longest, is not regularised.
+
+    `FromPolicy` has the weights of where acting at random leads, the paper's *Random*.
+    """
     methods: dict[str, Method] = {
         "Fixed": Fixed("initial"),
-        "Random": FromPolicy(Uniform()),
-        "DIA (Random)": DIA(target=Uniform()),
-        "DIA (Fixed)": DIA(target=Fixed("initial")),
+        "FromPolicy": FromPolicy(Uniform()),
+        "DIA": DIA(target=Uniform()),
+        "DIA towards Fixed": DIA(target=Fixed("initial")),
     }
     return {**_regularised(methods, (0.0, *deltas)), "PIA": Candidate(PIA())}
 
@@ -172,15 +194,15 @@ def followers(leader: Policy, deltas: Sequence[float]) -> dict[str, Candidate]:
     """Return the methods that make use of a good policy's occupancy."""
     methods: dict[str, Method] = {
         "Fixed": Fixed("initial"),
-        "From the leader": FromPolicy(leader),
-        "DIA (the leader)": DIA(target=leader),
+        "FromPolicy of the leader": FromPolicy(leader),
+        "DIA towards the leader": DIA(target=leader),
     }
     return _regularised(methods, (0.0, *deltas))
 
 
 def _regularised(methods: Mapping[str, Method], deltas: Sequence[float]) -> dict[str, Candidate]:
     return {
-        name if delta == 0.0 else f"{name}, delta {delta:g}": Candidate(method, delta)
+        name if delta == 0.0 else f"{name}{_SMOOTHED}{delta:g}": Candidate(method, delta)
         for delta in deltas
         for name, method in methods.items()
     }
@@ -201,6 +223,7 @@ class _Search:
         self._ready: set[str] = set()
         self._seconds_per_episode = 0.0
         self._setup: Setup | None = None
+        self._hopeless: list[str] = []
 
     def run(self) -> RaceResult:
         auto = self.auto
@@ -300,11 +323,15 @@ class _Search:
             if self._is_late(_SOLVING) and self._policies and not _is_ready(thing):
                 self._failed[name] = "not tried, the time was up"
                 continue
+            if self._cannot_win(name, thing):
+                self._hopeless.append(name)
+                continue
             self._say(f"candidate {number} of {len(candidates)}: {name}")
             try:
                 on_the_way |= self._found(name, thing)
             except (BellweightError, np.linalg.LinAlgError) as problem:
                 self._failed[name] = str(problem)
+        self._tell_hopeless()
         if not self._policies:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
             raise ArgumentError(f"no candidate led to a policy: {why}")
@@ -315,6 +342,31 @@ class _Search:
             )
             on_the_way = dict(list(on_the_way.items())[:room])
         self._policies |= on_the_way
+
+    def _cannot_win(self, name: str, thing: Any) -> bool:
+        """Return whether what is known already speaks against a candidate.
+
+        Costs must be exact. One policy may be proven optimal; and where a method got clearly worse
+        by a regularisation, more of it is not tried.
+        """
+        if not self._backend.lists_states or not isinstance(thing, Candidate):
+            return False
+        if any(_is_optimal(result) for result in self._results.values()):
+            return True
+        kind = name.split(_SMOOTHED, maxsplit=1)[0]
+        own = [r for known, r in self._results.items() if known.split(_SMOOTHED)[0] == kind]
+        costs = [r.cost.mean for r in own if r.cost is not None]
+        if thing.regularisation == 0.0 or len(costs) < 2:
+            return False
+        return costs[-1] > min(costs) + _CLEARLY_WORSE * abs(min(costs))
+
+    def _tell_hopeless(self) -> None:
+        if not self._hopeless:
+            return
+        best = [name for name, result in self._results.items() if _is_optimal(result)]
+        why = f"{best[0]} is proven optimal" if best else "less smoothing was better"
+        self._notes.append(f"Not tried, because {why}: {len(self._hopeless)} candidates.")
+        self._hopeless.clear()
 
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:
         """Add what a candidate reports; return the policies it met on the way."""
@@ -429,6 +481,13 @@ class _Search:
             self.auto.watch(text)
 
 
+def _is_optimal(result: Result) -> bool:
+    """Return whether a policy is proven to be as good as any."""
+    if result.cost is None or result.lower_bound is None or not result.is_exact:
+        return False
+    return result.cost.mean - result.lower_bound <= _OPTIMAL * abs(result.cost.mean)
+
+
 def _others(name: str, iterates: list[Iterate], result: Result) -> Iterator[tuple[str, Policy]]:
     """Return the policies of the iterates that a method did not report."""
     for number, iterate in enumerate(iterates):
@@ -445,7 +504,7 @@ def _described(thing: Any) -> str:
     """Return a name for a candidate that has none."""
     if not isinstance(thing, Candidate):
         return type(thing).__name__
-    delta = f", delta {thing.regularisation:g}" if thing.regularisation else ""
+    delta = f"{_SMOOTHED}{thing.regularisation:g}" if thing.regularisation else ""
     return f"{type(thing.method).__name__}{delta}"
 
 

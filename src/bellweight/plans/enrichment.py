@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, listed
+from bellweight.backends import Estimate, Setup, listed
 from bellweight.basis import Basis, Function, extended
 from bellweight.common import checks, files
 from bellweight.common.status import ArgumentError, SolverError, Status
@@ -25,8 +25,9 @@ from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model, TabularModel
 from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
-from bellweight.policies import Greedy
-from bellweight.results.base import BaseResult
+from bellweight.policies import Greedy, Policy
+from bellweight.results.base import PlanResult
+from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.solve import solve
 from bellweight.weights.loop import Method, Stop
@@ -57,8 +58,8 @@ class EnrichedRound:
 
 
 @files.storable("EnrichedResult")
-@dataclass(frozen=True, eq=False)
-class EnrichedResult(BaseResult):
+@dataclass(frozen=True, eq=False, repr=False)
+class EnrichedResult(PlanResult):
     """What enrichment found: the `result` of the lowest cost, every round, and why it stopped.
 
     Of results with the same cost the one with the highest bound is taken. `lower_bound` is the best
@@ -119,6 +120,7 @@ class EnrichedResult(BaseResult):
             f"Taken: {len(self.added)} added functions, cost {self.cost}, at most "
             f"{self.gap:.3g} above the optimum. Left: weight times residual where the dual has no "
             "mass.",
+            *notes_of(self.judgement),
         )
         return Table(f"Enrichment on {self.result.model_name}", _COLUMNS, rows, notes)
 
@@ -154,7 +156,7 @@ class EnrichedResult(BaseResult):
         return np.array([one.total for one in self.rounds], dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Enriched(Plan[EnrichedResult]):
     """A plan that lets the basis grow: `solve(model, Polynomial(1), Enriched())`.
 
@@ -191,6 +193,9 @@ class Enriched(Plan[EnrichedResult]):
             "functions need states that are listed, enumerate the model with to_tabular()",
         )
         return _Run(self, settings, model).until_stopped()
+
+    def target(self, setup: Setup) -> Policy | None:
+        return self.method.prepare(setup).target_policy
 
 
 class _Run:

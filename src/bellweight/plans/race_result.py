@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from bellweight.backends import Estimate
 from bellweight.common import files
-from bellweight.display import Column, Table, number_text, pair_text, to_text
+from bellweight.display import Column, Table, interval_text, to_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import difference_chart
 from bellweight.display.presentable import Pictures
@@ -21,7 +21,7 @@ from bellweight.results.result import Result
 
 
 @files.storable("League")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RaceResult(BaseResult, files.Changed):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
@@ -76,7 +76,11 @@ class RaceResult(BaseResult, files.Changed):
             for standing in race.standings
             if self._last_race(standing.name) == number
         )
-        return Table(f"Race of policies for {self.model_name}", _COLUMNS, rows, self._remarks())
+        useless = {"race"} if len(self.races) == 1 else set()
+        if not any(row["episodes"] for row in rows):
+            useless.add("episodes")
+        columns = tuple(replace(c, show=None) if c.key in useless else c for c in _COLUMNS)
+        return Table(f"Race of policies for {self.model_name}", columns, rows, self._remarks())
 
     def pictures(self) -> Pictures:
         """Return how far behind the winner the policies of the deciding race are."""
@@ -109,10 +113,10 @@ class RaceResult(BaseResult, files.Changed):
             "race": number + 1,
             "mean": standing.mean,
             "half_width": standing.half_width,
-            "cost": number_text(standing.mean) if exact else pair_text(*pair),
+            "cost": interval_text(*pair),
             "difference": behind.mean,
             "difference_half_width": behind.half_width,
-            "behind": "" if leads else f"{behind.mean:+.6g}" if exact else str(behind),
+            "behind": "" if leads else _more(behind.mean, standing.mean) if exact else str(behind),
             "episodes": standing.episodes,
             "ended": "won" if won else "behind" if exact else ended,
             "alike": ", ".join(standing.alike),
@@ -131,6 +135,8 @@ class RaceResult(BaseResult, files.Changed):
         )
         n_alike = sum(len(standing.alike) for standing in self.standings)
         alike = [f"Policies that act like others, counted once: {n_alike}."] if n_alike else []
+        names = " ".join(standing.name for standing in self.standings)
+        legend = [text for word, text in _MEANINGS.items() if word in names]
         failed = [f"{name} has no policy: {why}" for name, why in self.failed.items()]
         return (
             f"Winner: {judged}",
@@ -138,6 +144,7 @@ class RaceResult(BaseResult, files.Changed):
             *alike,
             *failed,
             *self.notes,
+            *legend,
         )
 
     def _chart(self) -> tuple[Picture, ...]:
@@ -147,10 +154,24 @@ class RaceResult(BaseResult, files.Changed):
         return (difference_chart("race", title, race.winner, gaps, "behind the cheapest"),)
 
 
+def _more(behind: float, cost: float) -> str:
+    """Return by how much of the winner's cost an exact cost is higher."""
+    winner = cost - behind
+    return f"{100.0 * behind / abs(winner):+.2g} %" if winner else f"{behind:+.3g}"
+
+
 def _names(race: Race) -> set[str]:
     return {standing.name for standing in race.standings}
 
 
+_MEANINGS = {
+    "Fixed": "Fixed: the weights are the initial distribution.",
+    "FromPolicy": "FromPolicy: the weights are where acting at random (or the leader) leads.",
+    "PIA": "PIA (primal iterative algorithm): the weights are where its own greedy policy leads.",
+    "DIA": "DIA (dual iterative algorithm): the weights are where the dual leads, and where it is "
+    "silent its target: acting at random unless another is named.",
+    "smoothed": "smoothed by: the regularisation of the program, which spreads the dual.",
+}
 _SHOWN = 12  # rows of the printed table
 
 _COLUMNS = (
@@ -158,10 +179,10 @@ _COLUMNS = (
     Column("race", "race"),
     Column("mean", "", None),
     Column("half_width", "", None),
-    Column("cost", "cost in the race"),
+    Column("cost", "cost"),
     Column("difference", "", None),
     Column("difference_half_width", "", None),
-    Column("behind", "behind its race's winner"),
+    Column("behind", "more than the winner"),
     Column("episodes", "episodes", "{:,}".format),
     Column("ended", "ended", right=False),
     Column("alike", "", None),

@@ -44,7 +44,7 @@ class BoundRound:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RaisedBoundResult:
     """What was found: the last `basis` and its coefficients, every round, and why it stopped."""
 
@@ -59,6 +59,9 @@ class RaisedBoundResult:
         """What no policy can cost less than."""
         return max(one.lower_bound for one in self.rounds)
 
+    def __repr__(self) -> str:
+        return f"<RaisedBoundResult: at least {self.lower_bound:,.6g}, {self.stopped}>"
+
     def __str__(self) -> str:
         lines = [
             f"round {k:2d}  bound {one.lower_bound:,.8g}  width {one.width}  {one.seconds:.1f} s  "
@@ -68,7 +71,7 @@ class RaisedBoundResult:
         return "\n".join([*lines, f"stopped: {self.stopped}"])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RaisedBound(Plan[RaisedBoundResult]):
     """A plan that raises a proven bound: `solve(network, PiecewiseLinear([2]), RaisedBound())`.
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight.backends import Estimate
+from bellweight.backends import Estimate, Setup
 from bellweight.common import checks, files
 from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError, Status
@@ -26,7 +26,8 @@ from bellweight.evaluation.evaluate import Difference, Evaluation, compare, eval
 from bellweight.models import EventModel, Model
 from bellweight.policies import Policy, Support
 from bellweight.program import SampledRows
-from bellweight.results.base import BaseResult
+from bellweight.results.base import PlanResult
+from bellweight.results.judgement import notes_of
 from bellweight.simulation import sample_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
@@ -60,8 +61,8 @@ class ResampledRound(files.Changed):
 
 
 @files.storable("Resampling")
-@dataclass(frozen=True, eq=False)
-class ResampledResult(BaseResult):
+@dataclass(frozen=True, eq=False, repr=False)
+class ResampledResult(PlanResult):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.
 
     `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
@@ -128,6 +129,7 @@ class ResampledResult(BaseResult):
         notes = (
             f"Best: round {self.best}, {self.evaluation} on fresh random numbers.",
             f"The cost has {settled}.",
+            *notes_of(self.judgement),
         )
         return Table("Constraint states re-drawn", _COLUMNS, rows, notes)
 
@@ -157,7 +159,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Resampled(Plan[ResampledResult]):
     """Solve, draw constraint states from the occupancy of the best policy so far, solve again.
 
@@ -203,6 +205,9 @@ class Resampled(Plan[ResampledResult]):
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
         return ResampledResult(tuple(rounds), best, evaluation)
+
+    def target(self, setup: Setup) -> Policy | None:
+        return self.method.prepare(setup).target_policy
 
     def _judged(
         self,

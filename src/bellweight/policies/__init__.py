@@ -6,6 +6,7 @@ Their classes, and the layouts in which tables, compiled event models and linear
 from bellweight.policies.dual import DualPolicy, DualSoftmax
 from bellweight.policies.greedy import Greedy, greedy_actions, tie_margin
 from bellweight.policies.policy import Policy, checked_probabilities
+from bellweight.policies.rollout import Rollout
 from bellweight.policies.simple import Rule, TablePolicy, Uniform
 from bellweight.policies.support import Support
 from bellweight.policies.tables import by_state
@@ -15,6 +16,7 @@ __all__ = [
     "DualSoftmax",
     "Greedy",
     "Policy",
+    "Rollout",
     "Rule",
     "Support",
     "TablePolicy",

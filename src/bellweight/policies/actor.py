@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from bellweight.common import lazy
 from bellweight.common.status import PolicyError
 from bellweight.models.kinds import entry_for
 
@@ -54,6 +55,9 @@ def acts_on(kind: type) -> Callable[[AnyActor], AnyActor]:
 
 def actor_for(model: Any) -> type[Actor]:
     """Return the class of actors on models of this model's kind."""
+    if not isinstance(model, tuple(_ACTORS)):
+        # Backends register actors, and names are loaded when they are asked for.
+        lazy.load_all()
     return entry_for(model, _ACTORS)
 
 

@@ -13,8 +13,15 @@ from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models.function_model import FunctionModel, Written
-from bellweight.models.kernels.layouts import Acting, Dual, Table, writable
-from bellweight.models.kernels.tables import fill_slots, find, lent_mass
+from bellweight.models.kernels.layouts import (
+    Acting,
+    Dual,
+    Lookahead,
+    Table,
+    uniform,
+    writable,
+)
+from bellweight.models.kernels.tables import empty_slots, fill_slots, find, lent_mass
 from bellweight.models.loops import Loops
 from bellweight.policies.dual_rows import DualRows
 
@@ -71,7 +78,7 @@ def compiled_greedy(
     model: FunctionModel, basis: Basis, coef: FloatArray, ties: Table | None = None
 ) -> CompiledPolicy:
     """The greedy policy of coefficients (K,), or of the largest of several value functions."""
-    compiled = CompiledBasis.of(basis, model.dimension)
+    compiled = CompiledBasis.of(basis, model.dimension, model.value_counts)
     value = compiled.value(coef, model.jumps)
     base = compiled_uniform(model).acting
     acting = base._replace(
@@ -79,6 +86,16 @@ def compiled_greedy(
         ties=ties or base.ties,
     )  # fmt: skip
     return CompiledPolicy(model.loops_with(written=compiled.written), acting, compiled.written)
+
+
+def compiled_lookahead(base: CompiledPolicy, settings: Lookahead) -> CompiledPolicy:
+    """A policy that is improved by simulation in every decision."""
+    if base.loops.sample is not None:
+        raise PolicyError(
+            "the model draws its noise by a function of its own, which compiled decisions cannot "
+            "call: give the noise as a law, or as draws"
+        )
+    return replace(base, acting=base.acting._replace(lookahead=uniform(settings)))
 
 
 def compiled_softmax(
@@ -120,8 +137,7 @@ def with_dual(
 
 def state_table(states: Any, numbers: FloatArray) -> Table:
     """Return a hash table from states to rows of numbers."""
-    size = 1 << max(1, int(np.ceil(np.log2(4 * len(states) + 1))))
-    slots = np.full(size, -1, dtype=np.int64)
+    slots = empty_slots(len(states))
     if len(states):
         fill_slots(slots, states)
     return Table(slots, writable(states), writable(numbers))

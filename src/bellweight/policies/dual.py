@@ -24,7 +24,7 @@ _LENT_STATES = 1_024  # states at a time, so that distances take little memory
 
 
 @files.storable("DualPolicy")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DualPolicy(Policy):
     """The normalised dual (eq. dual_fluid_policy); `elsewhere` acts in states without dual mass."""
 
@@ -39,7 +39,7 @@ class DualPolicy(Policy):
 
 
 @files.storable("DualSoftmax")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DualSoftmax(Policy):
     """The target-guided softmax of the dual (eq. target_guided_softmax_policy).
 

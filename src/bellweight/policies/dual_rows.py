@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.streams import running_sums
+from bellweight.common.compiled import running_sums
 
 
 @dataclass(frozen=True, eq=False)

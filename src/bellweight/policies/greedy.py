@@ -29,13 +29,18 @@ _TABLE = files.stored_as("actions")
 
 
 @files.storable("Greedy", former=("trust_dual",))
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
 
     Coefficients (J, K) give the largest of J value functions (see `PointwiseMaximum`).
     `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
     `table` (S,) holds the finished actions, so that a loaded policy can act without its model.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> bw.solve(queue, bw.Polynomial(3), bw.DIA()).policy
+        <Greedy policy for single queue, basis Polynomial(degree=3)>
     """
 
     basis: Basis
@@ -45,6 +50,10 @@ class Greedy(Policy):
     table: IntArray | None = field(default=None, compare=False, metadata=_TABLE)
     model_digest: str | None = field(default=None, compare=False)
     preference: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        place = "" if self.model is None else f" for {self.model.name}"
+        return f"<Greedy policy{place}, basis {self.basis!r}>"
 
     @classmethod
     def from_values(

@@ -24,8 +24,9 @@ import numpy as np
 
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.compiled import compiled, draw, episode_key, mix, pick
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
-from bellweight.common.streams import Keys, compiled, draw, episode_key, mix, pick
+from bellweight.common.streams import Keys
 from bellweight.models import LinearModel
 from bellweight.policies.dual_rows import DualRows
 from bellweight.program import IntegerProgram

@@ -17,6 +17,7 @@ import numpy as np
 
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
+from bellweight.common.short import Short
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, Model, TabularModel
 from bellweight.models.function_model import FunctionModel
@@ -26,8 +27,8 @@ from bellweight.policies.linear_actions import Chooser
 from bellweight.policies.tables import by_state
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Policy(ABC):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Policy(Short, ABC):
     """A stationary policy, possibly randomised, possibly not yet bound to a model."""
 
     model: Model | None = field(default=None, repr=False, compare=False, metadata=files.UNSTORED)

@@ -21,9 +21,14 @@ from bellweight.policies.tables import actions_to_probabilities, by_state
 
 
 @files.storable("Uniform")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Uniform(Policy):
-    """Every admissible action with the same probability."""
+    """Every admissible action with the same probability.
+
+    Examples:
+        >>> bw.evaluate(bw.problems.single_queue(capacity=30), bw.Uniform(), 100, seed=1).episodes
+        100
+    """
 
     def probabilities(self, model: TabularModel) -> FloatArray:
         counts = np.diff(model.pair_start)
@@ -37,13 +42,19 @@ class Uniform(Policy):
 
 
 @files.storable("Rule")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rule(Policy):
     """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
 
     It returns an action index and is compiled. Rules that differ only in their `parameters` (an
     array of numbers) share the compiled code. For a linear model, `fn(states)` maps states (n, d)
     to actions (n, m) and is not compiled. A file keeps the name but not the function.
+
+    Examples:
+        >>> def serve_the_longer(state):
+        ...     return 0 if state[0] >= state[1] else 1
+        >>> bw.Rule(serve_the_longer)
+        Rule(fn=serve_the_longer)
     """
 
     fn: Callable[..., Any] | files.Unstored
@@ -73,11 +84,17 @@ class Rule(Policy):
 
 
 @files.storable("Table")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TablePolicy(Policy):
     """A policy given as numbers.
 
     `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> always = bw.TablePolicy([2] * queue.n_states)
+        >>> always.on(queue).action(7)
+        2
     """
 
     entries: Any

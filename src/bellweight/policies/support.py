@@ -9,13 +9,14 @@ import numpy as np
 
 from bellweight.common import files
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.short import Short
 from bellweight.common.status import PolicyError
 from bellweight.models import TabularModel
 
 
 @files.storable("Support")
-@dataclass(frozen=True, eq=False)
-class Support:
+@dataclass(frozen=True, eq=False, repr=False)
+class Support(Short):
     """Where a dual has mass: states, action indices (n,) and positive values (n,).
 
     `states` are indices (n,) of a tabular model, or state vectors (n, d) of other models; `actions`

@@ -1,19 +1,51 @@
 """Problems to try things on: those of the paper and of the literature, with open parameters.
 
 Each is a factory that returns a model; rules and fast paths of a problem are in its own file.
+A file is loaded when its problem is asked for.
 """
 
-from bellweight.problems.inventory import continuous_inventory
-from bellweight.problems.maintenance import machine_maintenance
-from bellweight.problems.queue_network import QueueNetwork, queue_network
-from bellweight.problems.scheduling import scheduling
-from bellweight.problems.single_queue import single_queue
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bellweight.common import lazy
+
+if TYPE_CHECKING:
+    from bellweight.problems.ageing import ageing_stock
+    from bellweight.problems.inventory import continuous_inventory
+    from bellweight.problems.lost_sales import lost_sales
+    from bellweight.problems.maintenance import machine_maintenance
+    from bellweight.problems.perishable import perishable_inventory
+    from bellweight.problems.queue_network import QueueNetwork, queue_network
+    from bellweight.problems.scheduling import scheduling
+    from bellweight.problems.single_queue import single_queue
 
 __all__ = [
     "QueueNetwork",
+    "ageing_stock",
     "continuous_inventory",
+    "lost_sales",
     "machine_maintenance",
+    "perishable_inventory",
     "queue_network",
     "scheduling",
     "single_queue",
 ]
+
+_HOMES = {
+    "bellweight.problems.ageing": "ageing_stock",
+    "bellweight.problems.inventory": "continuous_inventory",
+    "bellweight.problems.lost_sales": "lost_sales",
+    "bellweight.problems.maintenance": "machine_maintenance",
+    "bellweight.problems.perishable": "perishable_inventory",
+    "bellweight.problems.queue_network": "QueueNetwork queue_network",
+    "bellweight.problems.scheduling": "scheduling",
+    "bellweight.problems.single_queue": "single_queue",
+}
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __getattr__ = lazy.names(__name__, _HOMES, __all__)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -10,13 +10,11 @@ rings and stars: 2^n states, and everything is local.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import Any
 
 from bellweight.common import checks
-from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
-from bellweight.models.local import LocalCoordinate, LocalCoordinates
+from bellweight.models import FactoredModel, Law, Local
 
 
 def computer_network(
@@ -27,7 +25,8 @@ def computer_network(
     repair: float = 0.95,
     discount: float = 0.95,
     broken: float = 0.0,
-) -> LocalCoordinates:
+    compiled: bool = True,
+) -> FactoredModel:
     """Return a network in which computer i listens to the computers in `listens[i]`.
 
     Action 0 reboots nobody, action i + 1 computer i. At the start each computer has failed with
@@ -47,35 +46,41 @@ def computer_network(
         if any(j not in range(n) or j == i for j in near) or len(set(near)) < len(near):
             raise ModelError(f"listens[{i}] is {list(near)}, expected other computers, each once")
 
-    def coordinate(i: int) -> LocalCoordinate:
-        scope = (*sorted({i, *listens[i]}), n)
+    def law(i: int) -> Local:
+        scope = sorted({i, *listens[i]})
         own = scope.index(i)
 
-        def law(points: IntArray) -> FloatArray:
-            ill = points[:, :-1].sum(axis=1) - points[:, own]
-            fails = np.where(points[:, own] == 1, 1.0, failure + infection * ill)
-            fails = np.where(points[:, -1] == i + 1, 1.0 - repair, fails)
-            return np.column_stack([1.0 - fails, fails])
+        def chances(*values: int) -> list[float]:
+            *states, action = values
+            fails = failure + infection * (sum(states) - states[own])
+            if states[own] == 1:
+                fails = 1.0
+            if action == i + 1:
+                fails = 1.0 - repair
+            return [1.0 - fails, fails]
 
-        return LocalCoordinate(scope, law)
+        return Local(scope, chances)
 
-    return LocalCoordinates(
-        discount=checks.discount_factor(discount),
-        limits=np.ones(n, dtype=np.int64),
-        choices=(n + 1,),
-        cost_terms=[((i,), lambda points: points[:, 0].astype(np.float64)) for i in range(n)],
-        coordinates=[coordinate(i) for i in range(n)],
-        initial=[np.array([1.0 - broken, broken]) for _ in range(n)],
+    return FactoredModel(
+        sizes=[2] * n,
+        actions=["reboot nobody", *(f"reboot {i}" for i in range(n))],
+        laws=[law(i) for i in range(n)],
+        costs=[Local([i], lambda failed, action: float(failed)) for i in range(n)],
+        discount=discount,
+        initial=[Law([0, 1], [1.0 - broken, broken])] * n,
+        cost_growth=n * (failure + most * infection),
+        compiled=compiled,
+        name=f"network of {n} computers",
     )
 
 
-def computer_ring(n: int, **options: float) -> LocalCoordinates:
+def computer_ring(n: int, **options: Any) -> FactoredModel:
     """Return a ring: computer i listens to computer i - 1."""
     checks.count(n, "n", least=2)
     return computer_network([((i - 1) % n,) for i in range(n)], **options)
 
 
-def computer_star(n: int, **options: float) -> LocalCoordinates:
+def computer_star(n: int, **options: Any) -> FactoredModel:
     """Return a star: all computers listen to computer 0."""
     checks.count(n, "n", least=2)
     return computer_network([(), *((0,) for _ in range(n - 1))], **options)

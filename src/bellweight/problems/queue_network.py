@@ -22,7 +22,6 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import EventModel, Geometric, Scopes
 from bellweight.policies import Rule
-from bellweight.problems.queue_rollout import RolloutData, rollout_rule
 
 _UNIT = 11.5
 
@@ -155,39 +154,6 @@ class QueueNetwork:
         """Return every static priority, by the order of the queues group by group."""
         orders = [sum(parts, ()) for parts in product(*(permutations(g) for g in self.groups))]
         return {order: self.static_priority(order) for order in orders}
-
-    def rollout(
-        self,
-        order: Sequence[int],
-        discount: float = 0.995,
-        *,
-        paths: int = 100,
-        horizon: int = 400,
-        clear: float = 3.0,
-        seed: int = 0,
-    ) -> Rule:
-        """Improve a static priority by one step, simulated in every decision: see `queue_rollout`.
-
-        A decision simulates `paths` futures of up to `horizon` steps, with the same random numbers
-        for all choices, and leaves the priority where the gain is `clear` standard errors from
-        zero.
-        """
-        if sorted(order) != list(range(self.n_queues)):
-            raise ModelError(f"order is {list(order)}, expected each queue from 0 once")
-        data = RolloutData(
-            arrivals=np.array(self.arrivals, dtype=np.float64),
-            services=np.array(self.services, dtype=np.float64),
-            onward=self._onward(),
-            members=self._members(),
-            strides=self._strides(),
-            rank=np.argsort(np.array(order)),
-            discount=checks.discount_factor(discount),
-            paths=checks.count(paths, "paths", least=2),
-            horizon=checks.count(horizon, "horizon"),
-            clear=checks.at_least_zero(clear, "clear"),
-            seed=checks.count(seed, "seed", least=0) + 1,
-        )
-        return Rule(rollout_rule(data), np.zeros(1))
 
     def last_buffer_first(self) -> Rule:
         """Serve the job closest to leaving; ties go to the last queue of the list."""

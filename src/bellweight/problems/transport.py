@@ -22,7 +22,8 @@ import numpy as np
 
 from bellweight.common import files
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.streams import Keys, compiled, draw, mix
+from bellweight.common.compiled import compiled, draw, mix
+from bellweight.common.streams import Keys
 from bellweight.models import Kernels
 
 _TIE_SHARE = 1e-9

@@ -6,6 +6,8 @@ with their duals. The only room that imports a solver.
 
 from bellweight.program.all_rows import AllRows, TabularRows
 from bellweight.program.alp import AlpProgram, solve_alp
+from bellweight.program.box_proof import proof_text, repaired_in_box
+from bellweight.program.box_search import WorstRow, worst_row
 from bellweight.program.integer_program import IntegerProgram
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.local_repair import repaired_locally
@@ -13,7 +15,7 @@ from bellweight.program.local_rows import EliminatedRows, LocalRows
 from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.priced_rows import LinearRows, PricedRows, implied_upper
 from bellweight.program.regularised import PenaltyProgram
-from bellweight.program.repair import Repaired, repaired
+from bellweight.program.repair import Repaired, largest_slacks, repaired
 from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.sampled_rows import EventRows, SampledRows
 from bellweight.program.solution import Audit, OptimalFace, Solution, cost_unit
@@ -38,10 +40,15 @@ __all__ = [
     "Separation",
     "Solution",
     "TabularRows",
+    "WorstRow",
     "cost_unit",
     "implied_upper",
+    "largest_slacks",
     "minimum_norm_dual",
+    "proof_text",
     "repaired",
+    "repaired_in_box",
     "repaired_locally",
     "solve_alp",
+    "worst_row",
 ]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.doubled import (
     Doubled,
     add,
@@ -41,11 +41,12 @@ from bellweight.common.doubled import (
 from bellweight.common.status import SolverError, Status
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_source import RowSource
-from bellweight.program.simplex import Tableau, VertexSearch, power_of_two
+from bellweight.program.simplex import Tableau, VertexSearch, check_time, power_of_two
 
 _CHUNK = 20_000  # rows looked at with twice the digits at a time
 _MOST_ADDED = 500  # rows added after a look at all
 _MAX_STEPS = 5_000
+_MOST_GUESSES = 50  # Newton steps before rows are freed and fixed a few at a time
 _LARGE = 4.0  # share of a row of the basis beyond which a free row takes its place
 _REFRESH = 100  # changes of the basis after which the table is computed afresh
 _STALLED = 30  # steps without length before the first candidates are taken, not the best
@@ -73,23 +74,27 @@ def optimum(
     moments: Doubled,
     pool: IntArray,
     basic: IntArray,
+    until: float | None = None,
 ) -> Optimum:
     """Return the optimum over all rows of a source and some of the basis functions.
 
-    The linear program is solved first, from a pool of rows, some of which make the first basis.
+    The linear program is solved first, from a pool of rows, some of which make the first basis and
+    are the first guess of the rows that are violated. `until` is when to give up.
     """
     no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
-    search = VertexSearch(source, columns, no_bounds)
+    search = VertexSearch(source, columns, no_bounds, until=until)
     table, steps, passes = search.optimal_table(moments, pool, basic)
-    found = _FreeRows(table, delta)
+    found = _FreeRows(table, delta, until)
+    guess = np.isin(table.keys, basic)
     while True:
         found.grow()
-        steps, passes = steps + found.run(), passes + 1
+        steps, passes = steps + found.run(guess), passes + 1
         coef = search.over_all(table, found.prices())
         excess, fresh = _outside(source, coef, table.keys)
         if len(fresh) == 0:
             break
         search.append(table, fresh)
+        guess = np.append(found.free, np.ones(len(fresh), dtype=np.bool_))
     is_used = found.dual.high > 0.0
     order = np.argsort(table.keys[is_used], kind="stable")
     excess[table.keys[table.n_columns :]] = (found.excess * table.size)[table.n_columns :]
@@ -104,14 +109,19 @@ def optimum(
 
 
 def shortest_dual(
-    source: RowSource, columns: IntArray, moments: Doubled, tight: IntArray, basic: IntArray
+    source: RowSource,
+    columns: IntArray,
+    moments: Doubled,
+    tight: IntArray,
+    basic: IntArray,
+    until: float | None = None,
 ) -> FloatArray:
     """Return the shortest optimal dual (t,) on the tight rows: the optimum where no row costs.
 
     `basic` are keys to begin with, those on which an optimal dual is positive for example.
     """
     no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
-    vertex = VertexSearch(source, columns, no_bounds).run(moments, tight, basic)
+    vertex = VertexSearch(source, columns, no_bounds, until=until).run(moments, tight, basic)
     used = vertex.rows[vertex.dual > 0.0]
     if not np.isin(used, tight).all():
         raise SolverError(Status.FAILED, "the optimal dual is positive on rows that are not tight")
@@ -122,9 +132,9 @@ def shortest_dual(
         table.take(np.flatnonzero(np.isin(table.keys, candidates)), np.zeros(0, dtype=np.int64))
     unused = ~np.isin(table.keys[table.basis], used)  # their dual is zero, whatever rounding says
     table.dual.high[unused] = table.dual.low[unused] = 0.0
-    found = _FreeRows(table, 1.0)
+    found = _FreeRows(table, 1.0, until)
     found.grow()
-    found.run()
+    found.run(np.isin(table.keys, tight))
     return np.asarray((found.dual.high / table.size)[table.n_columns :])
 
 
@@ -144,14 +154,19 @@ def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[Float
     return excess, violated[np.argsort(-excess[violated], kind="stable")[:_MOST_ADDED]]
 
 
+class NotReachedError(SolverError):
+    """Rows that are free do not reach the moments, whatever their dual."""
+
+
 class _FreeRows:
     """Which rows (n,) of a table are free, and a feasible dual (n,), zero on the others.
 
     The table's rows are divided by their sizes, so the square of a row's size goes with it.
     """
 
-    def __init__(self, table: Tableau, delta: float) -> None:
+    def __init__(self, table: Tableau, delta: float, until: float | None) -> None:
         self.table, self.delta = table, delta
+        self._until = until
         self.dual = doubled(np.zeros(len(table.keys)))
         self.dual.high[table.basis], self.dual.low[table.basis] = table.dual
         self.free = np.zeros(len(table.keys), dtype=np.bool_)
@@ -170,8 +185,38 @@ class _FreeRows:
         self._weights = doubled(table.size**2)
         self._fresh = np.zeros(len(self.free), dtype=np.bool_)
 
-    def run(self) -> int:
-        """Free and fix rows until the dual is optimal; return the number of steps."""
+    def run(self, guess: BoolArray) -> int:
+        """Free and fix rows until the dual is optimal; return the number of steps.
+
+        `guess` (n,) are the rows that are violated at the optimum, as far as is known.
+        """
+        return self._guessed(guess) or self._one_by_one()
+
+    def _guessed(self, guess: BoolArray) -> int:
+        """Free all violated rows at once, again and again; return the steps, or 0 if it fails.
+
+        These are Newton steps: there are few of them where the guess is good, but they need not
+        come to an end.
+        """
+        kept = self.free
+        self.free = guess & (np.arange(len(guess)) >= self.table.n_columns)
+        for step in range(1, _MOST_GUESSES + 1):
+            try:
+                self._rebase()
+            except NotReachedError:
+                break
+            self._look()
+            violated = self.excess > 0.0
+            violated[: self.table.n_columns] = False
+            if np.array_equal(violated, self.free):
+                self.dual = self._wanted()
+                return step
+            self.free = violated
+        self.free = kept
+        return 0
+
+    def _one_by_one(self) -> int:
+        """Keep the dual feasible, and free or fix a few rows at a time."""
         stalled = 0
         for step in range(_MAX_STEPS):
             self._rebase()
@@ -202,6 +247,7 @@ class _FreeRows:
     def _rebase(self) -> None:
         """Make the basis of free rows, such that no free row is large as shares of it."""
         table = self.table
+        check_time(self._until)
         while True:
             if table.age >= _REFRESH:
                 table.refresh()
@@ -215,7 +261,7 @@ class _FreeRows:
                 break
             table.pivot(int(row), int(place))
         if is_fixed.any():
-            raise SolverError(Status.FAILED, "the free rows do not reach the moments")
+            raise NotReachedError(Status.FAILED, "the free rows do not reach the moments")
         # Unit rows that stay in the basis are shares of nothing.
         self._places = np.flatnonzero(~table.is_unit)
         self._shares = table.shares.at((slice(None), self._places))

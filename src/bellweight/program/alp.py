@@ -19,10 +19,10 @@ from dataclasses import replace
 import numpy as np
 
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import dot, doubled
 from bellweight.common.status import SolverError, Status
-from bellweight.program import open_coefficients
+from bellweight.program import doubts, open_coefficients
 from bellweight.program.attempt import Attempt
 from bellweight.program.auditing import Auditor, is_worse
 from bellweight.program.conditioning import Coordinates
@@ -30,7 +30,7 @@ from bellweight.program.cutting_planes import UnfitCoordinatesError
 from bellweight.program.minimum_norm import minimum_norm_dual
 from bellweight.program.precise_optimum import face_of, precise_moments, precise_vertex
 from bellweight.program.row_source import RowSource
-from bellweight.program.simplex import VertexSearch, is_affordable
+from bellweight.program.simplex import MAX_STEPS, VertexSearch, is_affordable
 from bellweight.program.solution import OptimalFace, Solution
 from bellweight.program.working_set import WorkingSet
 
@@ -39,6 +39,8 @@ _FEW_ROUNDS = 20  # and two for each basis function: more is a sign of bad coord
 _MAX_REBUILDS = 4  # where twice the digits take too long
 _FEW_REBUILDS = 2
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
+_STEPS_PER_FUNCTION = 50  # of a search for what plain digits miss
+_FRUITLESS = 5  # such searches in vain before their answer is taken for known
 _PRECISE_POOL = 4_000  # rows that a search with twice the digits begins with at the most
 
 
@@ -57,7 +59,10 @@ class AlpProgram:
         self.functions = rows.functions
         self._basic = np.zeros(0, dtype=np.int64)  # keys of the last basis
         self._columns = self.functions.kept
-        self._needs_precision = False  # whether an earlier solve needed twice the digits
+        self._needed_precision = False  # whether the solve before needed twice the digits
+        self._wider = self._basic  # the same of the last search for what plain digits miss
+        self._fruitless, self._gain = 0, np.inf  # how often it was in vain, and what it showed
+        self._until: float | None = None
         self._start(WorkingSet(rows, rows.coordinates(reference), rows.seeds(reference)))
         self._unexplored = len(self.working.keys) < rows.n_pairs
 
@@ -71,20 +76,26 @@ class AlpProgram:
         """The coordinates in which the master program is solved."""
         return self.working.coordinates
 
-    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> Solution:
+    def solve(
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None = None,
+        until: float | None = None,
+    ) -> Solution:
         """Return the audited optimum for these moments (K,), with its minimum-norm dual.
 
         `reference` (S,) are the weights behind the moments: new coordinates are built around them
-        when the old ones do not fit any more.
+        when the old ones do not fit any more. What needs twice the digits gives up `until` a time
+        of `time.perf_counter`.
         """
         began = time.perf_counter()
-        face = self.optimum(moments, reference)
-        dual = minimum_norm_dual(face, self.rows, reference)
-        right = face.audit.passed and not self.auditor.is_spoilt(face)
-        right = right and dual.residual <= tolerances.DUAL
-        status = Status.OPTIMAL if right else Status.INACCURATE
+        face = self.optimum(moments, reference, until)
+        dual = minimum_norm_dual(face, self.rows, reference, until)
+        found = self._doubts(face, dual.residual)
+        status = Status.INACCURATE if found else Status.OPTIMAL
         return Solution(
             status=status if face.proven else Status.TIME_LIMIT,
+            doubts=found,
             coef=face.coef,
             objective=face.objective,
             moments=moments,
@@ -100,26 +111,57 @@ class AlpProgram:
             seconds=time.perf_counter() - began,
         )
 
-    def optimum(self, moments: FloatArray, reference: FloatArray | None = None) -> OptimalFace:
+    def _doubts(self, face: OptimalFace, dual_residual: float) -> tuple[str, ...]:
+        """Say which checks an answer has not passed."""
+        found = list(doubts.doubts_of(face.audit))
+        allowed = tolerances.SPOILT * max(abs(face.objective), self.auditor.cost_unit)
+        rounding = self.auditor.rounding(face)
+        if rounding > allowed:
+            found.append(doubts.rounded_coefficients(rounding, face.objective))
+        if face.given_up > allowed:
+            found.append(doubts.given_up(face.given_up))
+        if dual_residual > tolerances.DUAL and face.audit.passed:
+            found.append(doubts.wrong_dual(dual_residual))
+        if face.is_late:
+            found.append(doubts.late())
+        return tuple(found)
+
+    def optimum(
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None = None,
+        until: float | None = None,
+    ) -> OptimalFace:
         """Return the audited optimum with all rows that are tight there, its dual undecided."""
-        if not self._is_bounded(reference):
-            self.functions.check_reachable(moments)
-        face = self._found(moments, reference)
+        self._until = until
+        try:
+            if not self._is_bounded(reference):
+                self.functions.check_reachable(moments)
+            face = self._found(moments, reference)
+        except SolverError as problem:
+            if problem.status is not Status.UNBOUNDED or not self.rows.untold:
+                raise
+            raise SolverError(problem.status, f"{self.rows.untold}; {problem.detail}") from problem
         face = self._with_all_that_matter(face, moments, reference)
         return self._with_nothing_open(face)
 
     def _found(self, moments: FloatArray, reference: FloatArray | None) -> OptimalFace:
-        """Return the best answer; what succeeded at the last solve is tried first."""
-        if self._needs_precision:
+        """Return the best answer: the solver's, or where that is not right one of more digits.
+
+        Coordinates of the solver leave dropped functions out, so once some were brought back there
+        is one way only.
+        """
+        if len(self._columns) > len(self.functions.kept):
             try:
                 return self._precise(moments, reference, None)
             except SolverError as problem:
                 if problem.status is not Status.FAILED:
                     raise
-                self._needs_precision = False
+                self._columns = self.functions.kept
         face = self._by_cutting_planes(moments, reference)
         if face is None or (face.proven and not face.audit.passed):
-            face = self._precise(moments, reference, face)
+            return self._precise(moments, reference, face)
+        self._needed_precision = False
         return face
 
     def _by_cutting_planes(
@@ -130,7 +172,8 @@ class AlpProgram:
         face: OptimalFace | None = None
         if np.linalg.norm(self.coordinates.moments(moments)) > _FAR_MOMENTS:
             self._rebuild(self.rows.coordinates(reference))
-        for _ in range(_FEW_REBUILDS if self._can_be_precise else _MAX_REBUILDS):
+        rebuilds = _FEW_REBUILDS if self._can_be_precise else _MAX_REBUILDS
+        for _ in range(1 if self._needed_precision else rebuilds):
             attempt = Attempt(
                 self.working,
                 self.auditor,
@@ -180,7 +223,11 @@ class AlpProgram:
         return weights is not None and self.rows.is_complete and bool(weights.min() >= 0.0)
 
     def _precise(
-        self, moments: FloatArray, reference: FloatArray | None, before: OptimalFace | None
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None,
+        before: OptimalFace | None,
+        most_steps: int = MAX_STEPS,
     ) -> OptimalFace:
         """Return the optimum found with twice the digits, or what was found before if better."""
         if not self._can_be_precise:
@@ -194,21 +241,22 @@ class AlpProgram:
             (np.union1d(working.keys[-_PRECISE_POOL:], self._basic), self._basic),
             (self.rows.seeds(reference)[:_PRECISE_POOL], none),
         ]
-        if before is None and not self._needs_precision:
+        if before is None and not self._needed_precision:
             starts.reverse()  # the rows of a search that found nothing lead nowhere
         try:
-            search = VertexSearch(self.rows, self._columns, bounds)
+            search = VertexSearch(self.rows, self._columns, bounds, most_steps, self._until)
             is_bounded = self._is_bounded(reference)
             vertex = precise_vertex(search, exact, starts, is_bounded=is_bounded)
         except SolverError as problem:
-            if before is None or problem.status is not Status.FAILED:
+            is_late = problem.status is Status.TIME_LIMIT
+            if before is None or not (is_late or problem.status is Status.FAILED):
                 raise
-            return before
+            return replace(before, is_late=is_late)
         working.add(vertex.pool[~working.contains(vertex.pool)])
         face = face_of(vertex, auditor, moments, exact)
         if before is not None and not is_worse(before.audit, face.audit):
             return before
-        self._needs_precision, self._basic = True, vertex.rows
+        self._needed_precision, self._basic = True, vertex.rows
         return face
 
     def _with_all_that_matter(
@@ -222,28 +270,55 @@ class AlpProgram:
         exact = None if reference is None else self.rows.exact_moments(reference)
         if exact is None:  # rows or moments are rounded, and rounding is no reason
             return face
-        rounding = self.auditor.rounding
         while face.proven and self._can_be_precise:
-            dropped = np.setdiff1d(np.arange(self.rows.n_basis), self._columns)
-            if len(dropped) == 0:
-                break
-            missed = dropped[self.auditor.missed(face, exact, self._columns)[dropped]]
+            missed = np.flatnonzero(self.auditor.missed(face, exact, self._columns))
             if len(missed) == 0:
                 break
-            self.functions.check_unbounded(missed)
-            before = self._columns, self._basic, self._needs_precision
-            self._columns = np.union1d(self._columns, missed)
-            try:
-                fuller = self._precise(moments, reference, None)
-                gain = fuller.objective - face.objective
-                better = gain > rounding(fuller) - rounding(face)
-            except SolverError:
-                gain, better = np.inf, False
-            if not better:
-                self._columns, self._basic, self._needs_precision = before
+            fuller, gain = self._fuller(face, missed, moments, reference)
+            if fuller is None:
                 return replace(face, given_up=gain)
+            is_wider = len(fuller.columns) > len(face.columns)
             face = fuller
+            if not is_wider:
+                break
         return face
+
+    def _fuller(
+        self,
+        face: OptimalFace,
+        missed: IntArray,
+        moments: FloatArray,
+        reference: FloatArray | None,
+    ) -> tuple[OptimalFace | None, float]:
+        """Return the answer with all functions that are missed, if it is better; and the gain."""
+        fresh = np.setdiff1d(missed, self._columns)
+        self.functions.check_unbounded(fresh)
+        if len(fresh) == 0 and self._fruitless >= _FRUITLESS:
+            return None, self._gain  # other weights give much the same answer, and it takes long
+        before = self._columns, self._basic, self._needed_precision
+        self._columns = np.union1d(self._columns, fresh)
+        if len(self._wider):  # the basis of the last search of this kind is a good start
+            self._basic, self._needed_precision = self._wider, True
+        steps = _STEPS_PER_FUNCTION * len(self._columns)
+        try:
+            fuller = self._precise(moments, reference, None, steps)
+            self._wider = self._basic
+            gain = fuller.objective - face.objective
+        except SolverError:
+            fuller, gain = None, np.inf
+        if fuller is not None:
+            lost = self.auditor.rounding(fuller) - self.auditor.rounding(face)
+            if gain > lost and (fuller.audit.passed or is_worse(face.audit, fuller.audit)):
+                return fuller, gain
+        self._columns, self._basic, self._needed_precision = before
+        size = abs(face.objective) + float(face.dual.sum()) * self.auditor.cost_unit
+        gain = gain if gain > tolerances.OPTIMALITY * size else 0.0
+        if len(fresh) == 0:
+            self._fruitless += 1
+            known = [amount for amount in (gain, self._gain) if np.isfinite(amount)]
+            self._gain = max(known, default=np.inf)
+            gain = self._gain
+        return None, gain
 
     def _with_nothing_open(self, face: OptimalFace) -> OptimalFace:
         """Decide the coefficients that the weights leave open: the dual stays as it is."""

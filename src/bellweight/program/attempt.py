@@ -18,7 +18,7 @@ from bellweight.program.master import LpAnswer
 from bellweight.program.precise_optimum import precise_moments
 from bellweight.program.row_source import Separation
 from bellweight.program.simplex import ray_text
-from bellweight.program.solution import OptimalFace
+from bellweight.program.solution import Audit, OptimalFace
 from bellweight.program.working_set import WorkingSet
 
 _MAX_EXCHANGES = 50
@@ -151,7 +151,19 @@ class Attempt(CuttingPlanes[_Basis]):
         at_bound = np.zeros(working.n_bounds)
         at_bound[basis.positions[in_bounds]] = np.maximum(multipliers[in_bounds], 0.0)
         is_basic = np.isin(active, basis.positions[in_bounds])
+        noise = self._noise(tight, dual)
+
+        def audited(moments: Doubled) -> Audit:
+            return self.auditor.audit(
+                moments, coef, tight, dual, at_bound, basis.found, columns, noise
+            )
+
         moments = doubled(self.moments)
+        audit = audited(moments)
+        if not audit.passed:
+            # Large coefficients times the rounding of moments look like a gap.
+            moments = precise_moments(working.rows, self.moments, self.reference)
+            audit = audited(moments)
         return OptimalFace(
             coef=coef.high,
             objective=dot(moments, coef),
@@ -166,9 +178,7 @@ class Attempt(CuttingPlanes[_Basis]):
             dual=dual,
             unique=bool(np.isin(tight, self.basic_keys).all() and is_basic.all()),
             columns=columns,
-            audit=self.auditor.audit(
-                moments, coef, tight, dual, at_bound, basis.found, columns, self._noise(tight, dual)
-            ),
+            audit=audit,
             passes=self.passes,
             rounds=self.rounds,
             n_rows=len(working.keys),

@@ -104,15 +104,11 @@ class Auditor:
         terms = np.asarray(abs(raw) @ np.abs(face.coef))
         return tolerances.COEFFICIENT * float(face.dual[used] @ terms)
 
-    def is_spoilt(self, face: OptimalFace) -> bool:
-        """Return whether rounding of the coefficients takes too much of the objective."""
-        allowed = tolerances.SPOILT * max(abs(face.objective), self.cost_unit)
-        return self.rounding(face) > allowed
-
     def missed(self, face: OptimalFace, moments: Doubled, columns: IntArray) -> BoolArray:
         """Return which equations (K,) of the dual do not hold by more than rounding.
 
-        Those of `columns` do; the dual is computed from them with twice the digits.
+        The dual is computed with twice the digits from the equations of `columns`. Where these
+        hold, only dropped functions are missed; where one does not, the answer may be another.
         """
         used = face.dual > 0.0
         active = self.bounds[self.bounds @ face.coef >= self.bound_cost]
@@ -128,8 +124,14 @@ class Auditor:
         size = np.abs(rows.high) @ np.abs(dual.high) + np.abs(moments.high)
         error = np.abs(subtract(moments, product(rows, dual)).high)
         relative = error / np.where(size > 0.0, size, 1.0)
-        allowed = tolerances.MISSED + 10.0 * float(relative[columns].max(initial=0.0))
-        return np.asarray(relative > allowed)
+        worst = float(relative[columns].max(initial=0.0))
+        if worst > tolerances.OPTIMALITY:
+            missed = np.zeros(len(relative), dtype=np.bool_)
+            missed[columns] = relative[columns] > tolerances.OPTIMALITY
+            return missed
+        are_distinct = self.rows.functions.are_distinct
+        allowed = np.where(are_distinct, tolerances.MISSED_DISTINCT, tolerances.MISSED)
+        return np.asarray(relative > allowed + 10.0 * worst)
 
 
 def is_worse(first: Audit, second: Audit) -> bool:

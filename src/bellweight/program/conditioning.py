@@ -116,6 +116,21 @@ def combination(factor: FloatArray, kept: IntArray, target: FloatArray) -> Float
     return coef
 
 
+def outside_share(factor: FloatArray, kept: IntArray, column: int) -> float:
+    """Return how much of a column is outside the span of the kept ones.
+
+    It is a share of the terms that the column is made of, for rounding is relative to these.
+    """
+    lengths = np.linalg.norm(factor[:, kept], axis=0)
+    span = factor[:, kept] / lengths
+    rest, terms = factor[:, column], float(np.linalg.norm(factor[:, column]))
+    for place in range(2):
+        made = np.linalg.lstsq(span, rest, rcond=None)[0]
+        rest = rest - span @ made
+        terms += float(np.abs(made).sum()) if place == 0 else 0.0
+    return float(np.linalg.norm(rest)) / terms if terms > 0.0 else 0.0
+
+
 def orthonormal(factor: FloatArray, kept: IntArray) -> Coordinates:
     """Return coordinates whose kept columns are orthonormal under the factor's inner product."""
     lengths = np.linalg.norm(factor[:, kept], axis=0)

@@ -6,11 +6,13 @@ under a reference. Found once for each row source, and shared by all its program
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.status import BasisError, SolverError, Status
 from bellweight.program import conditioning
 from bellweight.program.conditioning import Coordinates
@@ -48,6 +50,19 @@ class IndependentFunctions:
     def dropped(self) -> tuple[str, ...]:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
         return tuple(np.delete(np.array(self.names, dtype=object), self.kept))
+
+    @cached_property
+    def are_distinct(self) -> BoolArray:
+        """Which functions (K,) were dropped although they differ from the kept ones.
+
+        The difference is small, and more than rounding of the functions' values explains.
+        """
+        distinct = np.zeros(len(self.names), dtype=np.bool_)
+        if self.factor is not None:
+            for k in np.setdiff1d(np.arange(len(self.names)), self.kept):
+                share = conditioning.outside_share(self.factor, self.kept, int(k))
+                distinct[k] = share > tolerances.DISTINCT
+        return distinct
 
     def coordinates(self, factor: FloatArray | None) -> Coordinates:
         """Return coordinates orthonormal under the factor (m, K); sparse features stay sparse."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -37,11 +38,11 @@ class ListedRows(RowSource):
     subclass says what the slacks and the rows of some pairs are.
     """
 
-    def __init__(self, basis: Basis, states: FloatArray, discount: float) -> None:
-        self.basis = basis.on(states)
+    def __init__(self, basis: Basis, states: Any, discount: float) -> None:
+        self.basis = basis.on(np.asarray(states, dtype=np.float64))
         self.discount = discount
-        self._points = states
-        first = self.basis(states[:1])
+        self._points = states  # whole numbers stay such: bases see them block by block
+        first = self.basis(np.asarray(states[:1], dtype=np.float64))
         self._sparse = sparse.issparse(first)
         self._n_basis = int(first.shape[1])
         self._cache: Matrix | None = None
@@ -260,8 +261,8 @@ class ListedRows(RowSource):
         for start in range(0, len(self._points), size):
             yield slice(start, min(start + size, len(self._points)))
 
-    def _checked_features(self, states: FloatArray) -> Matrix:
-        features = self.basis(states)
+    def _checked_features(self, states: Any) -> Matrix:
+        features = self.basis(np.asarray(states, dtype=np.float64))
         data = features.data if sparse.issparse(features) else features
         if not np.isfinite(data).all():
             bad = np.argwhere(~np.isfinite(features.toarray() if self._sparse else features))[0]

@@ -50,23 +50,29 @@ class MinimumNormDual:
 
 
 def minimum_norm_dual(
-    face: OptimalFace, rows: RowSource, weights: FloatArray | None = None
+    face: OptimalFace,
+    rows: RowSource,
+    weights: FloatArray | None = None,
+    until: float | None = None,
 ) -> MinimumNormDual:
     """Return the optimal dual of smallest Euclidean norm.
 
     `rows` are those of the program, and `weights` (S,) stand behind the moments where known.
+    `until` is when a search with twice the digits gives up.
     """
     carried = abs(face.tight_rows).T @ face.dual
     if carried.max() <= tolerances.ROUNDING * np.abs(face.inner_moments).max():
         # Coefficient bounds carry all the moments: a dual of norm zero is the smallest there is.
         values = np.zeros(len(face.dual))
     else:
-        values = face.dual if face.unique else _shortest(face, rows, weights)
+        values = face.dual if face.unique else _shortest(face, rows, weights, until)
     used = values > 0.0
     return MinimumNormDual(face.tight[used], values[used], _residual(face, values))
 
 
-def _shortest(face: OptimalFace, rows: RowSource, weights: FloatArray | None) -> FloatArray:
+def _shortest(
+    face: OptimalFace, rows: RowSource, weights: FloatArray | None, until: float | None
+) -> FloatArray:
     """Return the shortest dual (t,), with twice the digits where plain ones leave doubt."""
     found, is_settled = _quadratic(face)
     terms = face.tight_cost * found
@@ -78,7 +84,7 @@ def _shortest(face: OptimalFace, rows: RowSource, weights: FloatArray | None) ->
     try:
         moments = precise_moments(rows, face.moments, weights)
         basic = face.tight[face.dual > 0.0]
-        return shortest_dual(rows, face.columns, moments, face.tight, basic)
+        return shortest_dual(rows, face.columns, moments, face.tight, basic, until)
     except SolverError:
         return found
 

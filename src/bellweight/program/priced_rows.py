@@ -23,6 +23,7 @@ from scipy import sparse
 from bellweight.basis import Affine, Basis, Polynomial
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BasisError, ModelError, SolverError, Status
 from bellweight.models import LinearModel
 from bellweight.program import conditioning
@@ -33,8 +34,8 @@ _REFERENCE_POINTS = 16  # per basis function
 _FAR = 1e4  # a price that outweighs all others, to find extreme states
 
 
-@dataclass(frozen=True, eq=False)
-class PricedRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class PricedRows(Short):
     """The rows of a linear model, found by pricing.
 
     `lower` and `upper` replace the model's box, for instance by a larger one that the simulator

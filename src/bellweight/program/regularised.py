@@ -30,6 +30,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, dot, doubled
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.program.active_set import optimum
+from bellweight.program.doubts import doubts_of, rounded_coefficients, rounded_rows
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.precise_optimum import precise_moments
 from bellweight.program.simplex import is_affordable, ray_text
@@ -87,21 +88,26 @@ class PenaltyProgram:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
         return self.functions.dropped
 
-    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> Solution:
-        """Return the audited optimum for these moments (K,)."""
+    def solve(
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None = None,
+        until: float | None = None,
+    ) -> Solution:
+        """Return the audited optimum for these moments (K,); `until` as in `AlpProgram.solve`."""
         # Products this small are done before a second thread has woken, and on a busy machine
         # threads that wait for each other take a hundred times as long.
         with _threads().limit(limits=1):
-            return self._solved(moments, reference)
+            return self._solved(moments, reference, until)
 
-    def _solved(self, moments: FloatArray, reference: FloatArray | None) -> Solution:
+    def _solved(
+        self, moments: FloatArray, reference: FloatArray | None, until: float | None
+    ) -> Solution:
         began = time.perf_counter()
         self.functions.check_reachable(moments)
-        solution = None if self._used is not None else self._by_steps(moments, reference)
+        solution = self._by_steps(moments, reference)
         if solution is None or solution.status is not Status.OPTIMAL:
-            solution = self._precise(moments, reference, solution) or solution
-        if solution is None:
-            solution = self._by_steps(moments, reference)
+            solution = self._precise(moments, reference, solution, until) or solution
         if solution is None:
             raise SolverError(
                 Status.FAILED, "neither Newton steps nor an active set came to an end"
@@ -130,18 +136,28 @@ class PenaltyProgram:
         return run.solution(found)
 
     def _precise(
-        self, moments: FloatArray, reference: FloatArray | None, before: Solution | None
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None,
+        before: Solution | None,
+        until: float | None,
     ) -> Solution | None:
         """Return the optimum found with twice the digits, if it is found."""
         if not self._can_be_precise:
             return None
-        rows, exact = self.rows, precise_moments(self.rows, moments, reference)
-        used = self._used if before is None else before.keys
+        rows = self.rows
+        exact = precise_moments(rows, moments, reference)
+        used = self._used
+        if used is None and before is not None:
+            used = before.keys
         used = rows.seeds(reference) if used is None else used
         try:
-            found = optimum(rows, self.functions.kept, self.regularisation, exact, used, used)
+            found = optimum(
+                rows, self.functions.kept, self.regularisation, exact, used, used, until
+            )
         except SolverError as problem:
-            if problem.status is not Status.FAILED:
+            is_late = problem.status is Status.TIME_LIMIT and before is not None
+            if problem.status is not Status.FAILED and not is_late:
                 raise
             self._used = None
             return None
@@ -178,9 +194,12 @@ class PenaltyProgram:
             dual_residual=float(error[self.functions.kept].max()),
             gap=abs(objective - float(paid[0]) - penalty) / scale,
         )
-        right = audit.passed and spoilt <= tolerances.SPOILT * max(abs(objective), self._unit)
+        doubts = doubts_of(audit)
+        if spoilt > tolerances.SPOILT * max(abs(objective), self._unit):
+            doubts += (rounded_coefficients(spoilt, objective),)
         return Solution(
-            status=Status.OPTIMAL if right else Status.INACCURATE,
+            status=Status.INACCURATE if doubts else Status.OPTIMAL,
+            doubts=doubts,
             coef=coef,
             objective=objective,
             moments=moments.high,
@@ -348,8 +367,11 @@ class _Run:
         coef = doubled(self.program.coordinates.coef(found.inner))
         answer = _Answer(coef, found.keys, found.dual, self._excess(found.inner))
         solution = self.program.audited(answer, doubled(self.moments), self.passes, self.steps)
-        is_lost = self.program.is_lost_to_rounding(answer)
-        return replace(solution, status=Status.INACCURATE) if is_lost else solution
+        if not self.program.is_lost_to_rounding(answer):
+            return solution
+        return replace(
+            solution, status=Status.INACCURATE, doubts=(*solution.doubts, rounded_rows())
+        )
 
     def _excess(self, inner: FloatArray) -> FloatArray:
         """Return by how much each row (N,) is violated; negative where it holds."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import dot, doubled, product, subtract
 from bellweight.common.status import SolverError
 from bellweight.program.all_rows import TabularRows
@@ -34,6 +34,7 @@ from bellweight.program.simplex import VertexSearch, is_affordable
 
 _UNIT = 2.0**-53
 _SPARE = 4.0  # so that others who evaluate the rows in their own way find them to hold, too
+_MARGIN = 2.0  # on upper bounds of slacks, for the same reason
 _OPERATIONS = 8  # in a slack, besides those of its sums
 _CHUNK = 20_000  # rows taken at a time with twice the digits
 _DOUBLINGS = 60  # of a shift of the constant
@@ -69,6 +70,27 @@ def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repair
         violation=max(0.0, -float(slack.min())),
         loss=before - value,
     )
+
+
+def largest_slacks(
+    rows: TabularRows, coef: FloatArray, pairs: IntArray, enough: float
+) -> FloatArray:
+    """Return upper bounds on the slacks of some pairs (n,) at coefficients: rounding is included.
+
+    Where that adds more than `enough`, the slack is computed with twice the digits.
+    """
+    slack, size = _slacks(rows, coef)
+    slack, error = slack[pairs], _MARGIN * _gamma(rows) * size[pairs]
+    found = slack + error
+    coarse = np.flatnonzero(error > enough)
+    for some in np.array_split(coarse, -(-len(coarse) // _CHUNK)) if len(coarse) else []:
+        keys = pairs[some]
+        exact = subtract(
+            doubled(rows.pair_cost[keys]), product(rows.exact_rows(keys), doubled(coef))
+        ).high
+        precise = exact + _UNIT * np.abs(exact) + _MARGIN * _UNIT**1.7 * size[keys]
+        found[some] = np.minimum(found[some], precise)
+    return np.maximum(found, 0.0)
 
 
 def _mended(

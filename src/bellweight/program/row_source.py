@@ -76,6 +76,9 @@ class RowSource(ABC):
     lower: FloatArray
     upper: FloatArray
     is_complete = False  # whether all states are listed, so that no move leads outside
+    untold = (
+        ""  # which functions the listed states leave alike: what an unbounded program is due to
+    )
 
     @property
     @abstractmethod

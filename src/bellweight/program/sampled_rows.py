@@ -12,18 +12,24 @@ import numpy as np
 from bellweight.basis import Basis
 from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.checks import FloatArray, IntArray, Matrix
-from bellweight.common.status import ModelError, SolverError, Status
+from bellweight.common.short import Short
+from bellweight.common.status import ModelError
 from bellweight.models.function_model import FunctionModel
+from bellweight.models.kernels.tables import n_distinct
 from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
 
 
-@dataclass(frozen=True, eq=False)
-class SampledRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledRows(Short):
     """The rows of chosen states of an event or step model, wherever the states come from.
 
     `states` (n, d) are distinct vectors; `sample_states` draws them. `origin` says where
     they come from, for people.
+
+    Examples:
+        >>> bw.SampledRows(np.array([[0, 0], [1, 0], [0, 1]]))
+        SampledRows(states=[0, 0, 1, 0, 0, 1])
     """
 
     states: Any
@@ -34,6 +40,9 @@ class SampledRows:
         return EventRows(model, basis, model.check_states(self.states), self.origin)
 
 
+_PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
+
+
 class EventRows(ListedRows):
     """Rows of sampled states of an event or step model.
 
@@ -42,26 +51,30 @@ class EventRows(ListedRows):
     """
 
     def __init__(self, model: FunctionModel, basis: Basis, states: Any, origin: str = "") -> None:
-        distinct = np.unique(states, axis=0)
-        if len(distinct) < len(states):
+        repeated = len(states) - n_distinct(states)
+        if repeated:
             raise ModelError(
-                f"states has {len(states) - len(distinct)} repetitions among {len(states)}, "
+                f"states has {repeated} repetitions among {len(states)}, "
                 "expected distinct states: use np.unique(states, axis=0)"
             )
-        super().__init__(basis, states.astype(np.float64), model.discount)
+        super().__init__(basis, states, model.discount)
         self.model = model
         self.states = states
         self.origin = origin
         mask = model.admissible_mask(states)
         self._mask = mask
-        self._pair_state, self._pair_action = np.nonzero(mask)
+        # Millions of pairs: the state follows from the place, and the action fits a small number.
+        small = np.min_scalar_type(model.n_actions)
+        actions = np.broadcast_to(np.arange(model.n_actions, dtype=small), mask.shape)
+        self._pair_action = actions[mask]
         self.pair_start = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-        self._compiled = CompiledBasis.of(self.basis, model.dimension)
+        self._compiled = CompiledBasis.of(self.basis, model.dimension, model.value_counts)
         self._loops = model.loops_with(written=self._compiled.written)
-        self.pair_cost = np.zeros(len(self._pair_state))
+        n_pairs = len(self._pair_action)
+        self.pair_cost = np.zeros(n_pairs)
         self._matrix: FloatArray | None = None
-        if is_kept(len(self._pair_state) * self._n_basis):
-            self._matrix = np.zeros((len(self._pair_state), self._n_basis))
+        if is_kept(n_pairs * self._n_basis):
+            self._matrix = np.zeros((n_pairs, self._n_basis))
         for block in self.state_blocks():
             pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
             rows, cost = self._computed(pairs, want_rows=self._matrix is not None)
@@ -72,7 +85,7 @@ class EventRows(ListedRows):
     @property
     def n_bytes(self) -> int:
         """Memory held by the states, the costs and, where kept, features and rows."""
-        kept = [self._points, self.states, self.pair_cost, self._pair_state, self._pair_action]
+        kept = [self.states, self.pair_start, self.pair_cost, self._pair_action, self._mask]
         kept += [array for array in (self._cache, self._matrix) if array is not None]
         return int(sum(array.nbytes for array in kept))
 
@@ -91,13 +104,28 @@ class EventRows(ListedRows):
         counts = np.diff(self.pair_start[states.start : states.stop + 1])
         return np.repeat((1.0 + self.discount) * np.asarray(sizes), counts)
 
+    def rows_at(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rows (n, K) and costs (n,) of any pairs, in the sample or not."""
+        rows, cost = self._loops.bellman_rows(states, actions, self._compiled.functions)
+        return self._compiled.of_basis(rows), cost
+
+    def slacks_at(self, states: Any, coef: FloatArray) -> FloatArray:
+        """Return the slacks (n, A) of any states, infinite where an action is inadmissible."""
+        mask = self.model.admissible_mask(states)
+        number, action = np.nonzero(mask)
+        matrix, cost = self.rows_at(states[number], action)
+        slack = np.full(mask.shape, np.inf)
+        slack[mask] = cost - matrix @ coef
+        return slack
+
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         if self._matrix is not None:
             return self._matrix[keys], self.pair_cost[keys]
         return self._computed(keys, want_rows=True)
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        return self.states[self._pair_state[keys]], self._pair_action[keys]
+        numbers = np.searchsorted(self.pair_start, keys, side="right") - 1
+        return self.states[numbers], self._pair_action[keys].astype(np.int64)
 
     def span(self) -> FloatArray:
         factor = self.triangle(None)
@@ -107,14 +135,12 @@ class EventRows(ListedRows):
             return factor
         # Functions that are alike in a few states need not be alike where these states lead to.
         wider = conditioning.triangle(chain([factor], self._row_blocks()), self._n_basis)
-        free = np.isinf(self.lower) | np.isinf(self.upper)
-        told = [k for k in conditioning.independent_columns(wider) if alike[k] and free[k]]
+        told = [k for k in conditioning.independent_columns(wider) if alike[k]]
         if told:
-            raise SolverError(
-                Status.UNBOUNDED,
+            self.untold = (
                 f"{len(self.states)} sampled states do not tell the {self._n_basis} basis "
                 f"functions apart, the first that looks like earlier ones is {told[0]} "
-                f"({self.names[told[0]]})",
+                f"({self.names[told[0]]})"
             )
         return wider
 
@@ -124,6 +150,27 @@ class EventRows(ListedRows):
             yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
+        if want_rows and not self.model.compiled:
+            return self._plain(*self.support_of(keys))
         functions = self._compiled.functions if want_rows else None
         rows, cost = self._loops.bellman_rows(*self.support_of(keys), functions)
         return self._compiled.of_basis(rows) if want_rows else rows, cost
+
+    def _plain(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows and costs of a model in plain Python, its basis in whole arrays.
+
+        Features of all successors together take a small part of the time that loops would.
+        """
+        rows, cost = np.zeros((len(states), self._n_basis)), np.zeros(len(states))
+        size = max(1, _PLAIN_NUMBERS // (self._loops.n_events * self._n_basis))
+        for first in range(0, len(states), size):
+            part = slice(first, first + size)
+            here = states[part]
+            cost[part], chances, following = self._loops.expand(here, actions[part])
+            points = following.reshape(-1, self.model.dimension).astype(np.float64)
+            after = np.asarray(self.basis(points)).reshape(*chances.shape, self._n_basis)
+            ahead = np.einsum("ne,nek->nk", chances, after)
+            idle = 1.0 - chances.sum(axis=1, keepdims=True)
+            now = np.asarray(self.basis(here.astype(np.float64)))
+            rows[part] = now - self.discount * (ahead + idle * now)
+        return rows, cost

@@ -17,6 +17,7 @@ not feasible the sum of what is missing is brought down first.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ from bellweight.common.doubled import (
 from bellweight.common.status import SolverError, Status
 from bellweight.program.row_source import RowSource
 
-_MAX_STEPS = 5_000
+MAX_STEPS = 5_000
 _MOST_FUNCTIONS = 120
 _REFRESH = 100  # steps after which the tableau is computed afresh: its errors add up
 _STALLED = 30  # steps that change nothing before the first candidates are taken, not the best
@@ -77,7 +78,7 @@ class VertexSearch:
     """The simplex method for the rows of a source, over some of the basis functions.
 
     `bounds` (b, K) are rows that stand beside those of the source, coefficient bounds for example,
-    with their costs (b,).
+    with their costs (b,). `until` is the time (of `time.perf_counter`) at which it gives up.
     """
 
     def __init__(
@@ -85,12 +86,14 @@ class VertexSearch:
         source: RowSource,
         columns: IntArray,
         bounds: tuple[Doubled, FloatArray],
-        most_steps: int = _MAX_STEPS,
+        most_steps: int = MAX_STEPS,
+        until: float | None = None,
     ) -> None:
         self.source = source
         self.columns = columns
         self._bounds = bounds
         self._most_steps = most_steps
+        self._until = until
 
     def run(self, moments: Doubled, pool: IntArray, basic: IntArray) -> Vertex:
         """Return the optimal vertex, from a pool of keys, some of which make the first basis."""
@@ -112,6 +115,7 @@ class VertexSearch:
         table = self._start(moments, pool, basic)
         steps = passes = stalled = 0
         while steps < self._most_steps:
+            check_time(self._until)
             if table.age >= _REFRESH:
                 table.refresh()
             entering = table.entering(table.excess(), first=stalled > _STALLED)
@@ -391,6 +395,14 @@ def _cleaned(values: Doubled, terms: FloatArray) -> Doubled:
 def power_of_two(sizes: FloatArray) -> FloatArray:
     """Return the powers of two next to some sizes; one for zero."""
     return np.asarray(np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0)))))
+
+
+def check_time(until: float | None) -> None:
+    """Stop a search whose time, one of `time.perf_counter`, is over."""
+    if until is not None and time.perf_counter() >= until:
+        raise SolverError(
+            Status.TIME_LIMIT, "it ended a linear program that takes twice the digits"
+        )
 
 
 def is_affordable(n_basis: int) -> bool:

@@ -30,10 +30,24 @@ class Audit:
     @property
     def passed(self) -> bool:
         """Return whether every measure is within its tolerance."""
-        return (
-            self.relative_violation <= tolerances.FEASIBILITY
-            and self.dual_residual <= tolerances.OPTIMALITY
-            and self.gap <= tolerances.OPTIMALITY
+        return not self.failures
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What is beyond its tolerance: a sentence for each measure."""
+        measures = (
+            ("a row is violated by {} of its size", self.relative_violation, "FEASIBILITY"),
+            (
+                "the dual misses its equations by {} of their terms",
+                self.dual_residual,
+                "OPTIMALITY",
+            ),
+            ("the objectives of coefficients and dual differ by {}", self.gap, "OPTIMALITY"),
+        )
+        return tuple(
+            f"{text.format(f'{value:.1e}')} (audit: at most {getattr(tolerances, name):.0e})"
+            for text, value, name in measures
+            if not value <= getattr(tolerances, name)
         )
 
 
@@ -63,6 +77,7 @@ class Solution(Answer):
 
     `dual` are its values, all positive, on the rows `keys`, and `dual_residual` says how exactly
     they are optimal. `allows_violations` is on where the program itself lets rows be violated.
+    `doubts` say which checks an inaccurate answer has not passed, and what to do.
     """
 
     status: Status
@@ -71,6 +86,7 @@ class Solution(Answer):
     dual_residual: float
     seconds: float
     allows_violations: bool = False
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,7 +99,7 @@ class OptimalFace(Answer):
     are made of terms of size `moment_terms`; `dual` (t,) is the basic dual over the tight rows, and
     `unique` says that no other dual is optimal because tight rows and active bounds are
     independent. `columns` are the basis functions that took part, and `cost_unit` is a typical
-    cost.
+    cost. `is_late` says that the time limit ended the search with twice the digits.
     """
 
     tight: IntArray
@@ -97,6 +113,7 @@ class OptimalFace(Answer):
     unique: bool
     columns: IntArray
     cost_unit: float
+    is_late: bool = False
 
 
 def cost_unit(cost: FloatArray) -> float:

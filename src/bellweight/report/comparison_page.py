@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median_high
 
 import numpy as np
 
 from bellweight.display import Column, Table, facts_table, number_text, pair_text
-from bellweight.display.charts import Chart, Line, Picture, visible_heights
+from bellweight.display.charts import Chart, Line, Picture, off_scale, visible_heights
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
@@ -19,6 +20,7 @@ from bellweight.report.sections import (
     origin,
     settings_facts,
 )
+from bellweight.results.charts import PROGRAM
 from bellweight.weights.loop import HistoryEntry
 
 
@@ -150,13 +152,17 @@ def _method(method: object) -> str:
 
 
 def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
-    """Put the first line of each chart into one."""
+    """Put one line of each chart into one: that of the program, or the first."""
+    told = [
+        next((line for line in chart.lines if line.who == PROGRAM), chart.lines[0])
+        for chart in charts
+    ]
     lines = {
-        name: Line(name, chart.lines[0].x, chart.lines[0].y, chart.lines[0].style)
-        for name, chart in zip(names, charts, strict=True)
+        name: Line(name, line.x, line.y, line.style) for name, line in zip(names, told, strict=True)
     }
     ranges = [chart.x_range for chart in charts if chart.x_range is not None]
-    wide = (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None
+    # A run whose range is far wider than that of most does not set the scale.
+    wide = (min(r[0] for r in ranges), median_high(r[1] for r in ranges)) if ranges else None
     return _overlay(replace(charts[0], x_range=wide), lines, _alike(list(lines.values())))
 
 
@@ -189,7 +195,8 @@ def _overlay(frame: Chart, lines: Mapping[str, Line], alt: str) -> tuple[Chart, 
     y_range = None
     if frame.x_range is not None and frame.y_names is None:
         y_range = visible_heights(drawn, frame.x_range)  # what lies outside may be far off
-    return (replace(frame, lines=drawn, alt=alt, y_range=y_range),)
+    chart = replace(frame, lines=drawn, alt=alt, y_range=y_range)
+    return (replace(chart, alt=alt + off_scale(drawn, chart)),)
 
 
 def _alike(lines: Sequence[Line]) -> str:
@@ -238,9 +245,9 @@ def _loss(subject: Subject, optimum: float | None) -> float | None:
 
 
 def _most(subject: Subject) -> float | None:
-    if not subject.cost or subject.gap is None:
+    if not subject.cost or subject.gap is None or subject.low is None:
         return subject.gap
-    return 100.0 * subject.gap / abs(subject.cost)
+    return 100.0 * subject.gap / abs(subject.low + subject.gap)
 
 
 def _run(found: Comparison) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 from bellweight.certificates.certificate import Certificate
 from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
-from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.cost_charts import Between
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.report.sections import (
     Card,
@@ -21,6 +21,7 @@ from bellweight.report.sections import (
     percent,
     settings_facts,
 )
+from bellweight.results.charts import cost_chart
 from bellweight.results.result import Result
 from bellweight.weights.methods import DIA, IterativeMethod
 
@@ -31,6 +32,12 @@ _SMOOTHED = (
     " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
     "greedy policy, so some difference remains."
 )
+_AUDIT = {
+    "violation": "largest violation of a row",
+    "relative_violation": "the same, relative to the row's terms",
+    "dual_residual": "largest error of the dual's balance",
+    "gap": "gap between the objectives, relative",
+}
 _BADGES = {Status.CONVERGED: "good", Status.CYCLING: "warn", Status.INACCURATE: "bad"}
 
 
@@ -126,7 +133,8 @@ def _sentence(subject: Subject) -> str:
         return f"{found}; how far that is from the best possible policy is not proven."
     if subject.gap == 0.0:
         return f"{found}, and no policy is cheaper."
-    most = f"{number_text(subject.gap)} ({percent(subject.gap, cost)})"
+    whole = cost if subject.low is None else subject.low + subject.gap
+    most = f"{number_text(subject.gap)} ({percent(subject.gap, whole)})"
     return f"{found}, and no policy can be cheaper by more than {most}{subject.sure}."
 
 
@@ -142,8 +150,8 @@ def _cards(subject: Subject) -> Iterator[Card]:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
     if low is not None:
         yield Card(number_text(low), "no policy costs less: proven lower bound")
-    if cost and subject.gap is not None:
-        share = percent(subject.gap, cost)
+    if cost and low is not None and subject.gap is not None:
+        share = percent(subject.gap, low + subject.gap)  # of the cost at the end of its interval
         yield Card(share, f"of the cost could be saved at most{subject.sure}")
     yield Card(f"{len(result.history)} in {result.seconds:.2f} s", "iterations and time")
 
@@ -151,7 +159,6 @@ def _cards(subject: Subject) -> Iterator[Card]:
 def _sections(subject: Subject) -> Iterator[Section]:
     result = subject.result
     has_model = result.policy.model is not None
-    yield _solved(result)
     gap = subject.between(result.method_name)
     yield Section(
         "cost",
@@ -161,7 +168,7 @@ def _sections(subject: Subject) -> Iterator[Section]:
         if subject.low is not None
         else "No lower bound is proven here, so the cost alone says how good the policy is: "
         "compare it with policies you know.",
-        (*(() if gap is None else (gap_chart([gap]),)), *_rivals(result)),
+        (*(() if gap is None else (cost_chart(gap, result.judgement),)), *_rivals(result)),
     )
     yield Section(
         "convergence",
@@ -181,6 +188,7 @@ def _sections(subject: Subject) -> Iterator[Section]:
             "This result was loaded without its model, so states cannot be shown: give the model "
             "to see values, actions and residuals.",
         )
+    yield _solved(result)
     yield from _checks(subject)
 
 
@@ -377,7 +385,7 @@ def _checks(subject: Subject) -> Iterator[Section]:
     audit = facts_table(
         "",
         [
-            (field, f"{value:.3g}")
+            (_AUDIT.get(field, field), f"{value:.3g}")
             for field, value in vars(result.audit).items()
             if value is not None
         ],

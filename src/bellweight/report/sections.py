@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.display import Table, to_html
-from bellweight.display.charts import Chart, HeatMap, Picture
+from bellweight.display.charts import Chart, HeatMap, Picture, palette_of
 from bellweight.display.interactive import figure, folded, numbers, scripts
 from bellweight.display.page import page
 
@@ -49,13 +49,20 @@ def assemble(
 ) -> str:
     """Return a whole page; all text is escaped here, warnings stand first."""
     pictures = [
-        part for section in sections for part in section.parts if isinstance(part, Chart | HeatMap)
+        part
+        for section in sections
+        for part in section.parts
+        if isinstance(part, Chart | HeatMap) and part.is_worth_drawing
     ]
+    palette = palette_of(pictures)
     place = {id(picture): number for number, picture in enumerate(pictures)}
     body = [_head(title, lead, badge), _warnings(warnings), _cards(cards), _contents(sections)]
     for section in sections:
+        alone = sum(not isinstance(part, Table) for part in section.parts) == 1
         parts = [
-            _table(part) if isinstance(part, Table) else figure(part, place[id(part)])
+            _table(part)
+            if isinstance(part, Table)
+            else figure(part, place.get(id(part), -1), palette, headed=not alone)
             for part in section.parts
         ]
         lead_text = f"<p>{escape(section.lead)}</p>\n" if section.lead else ""
@@ -65,7 +72,7 @@ def assemble(
             "</section>\n"
         )
     body.append('<p class="spoken" id="spoken" aria-live="polite"></p>\n')
-    return page(title, "".join(body) + numbers(pictures), scripts())
+    return page(title, "".join(body) + numbers(pictures, palette), scripts())
 
 
 def settings_facts(thing: Any) -> list[tuple[str, str]]:
@@ -101,7 +108,8 @@ def _table(table: Table) -> str:
     if n > _MOST_SHOWN:
         note = f"The first {_MOST_SHOWN} of {n:,} rows."
         table = replace(table, rows=table.rows[:_MOST_SHOWN], notes=(*table.notes, note))
-    return folded(f"{table.title} ({n:,})", table) if n > _MOST_ROWS else to_html(table)
+    words = f"{table.title} ({n:,})" if table.title else f"Show all {n:,}"
+    return folded(words, table) if n > _MOST_ROWS else to_html(table)
 
 
 def _head(title: str, lead: Sequence[str], badge: tuple[str, str] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bellweight.backends import Estimate
@@ -13,6 +14,7 @@ from bellweight.display import to_text
 from bellweight.display.presentable import Presentable
 from bellweight.models import Model
 from bellweight.policies import Policy
+from bellweight.results.judgement import Judgement
 
 
 class BaseResult(Presentable, files.Checked):
@@ -63,5 +65,21 @@ class BaseResult(Presentable, files.Checked):
     def stored_fault(self) -> str:
         return ""
 
+    def __repr__(self) -> str:
+        cost = "" if self.cost is None else f", cost {self.cost}"
+        return f"<{type(self).__name__} on {self.model_name}{cost}>"
+
     def __str__(self) -> str:
         return to_text(self.table()).rstrip()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PlanResult(BaseResult):
+    """What a plan of several solves returns, its policy judged as that of a single one.
+
+    `judgement` tells what acting at random and the target of the plan's method cost beside the
+    policy, None where it was not asked for; `warnings` are what the user must know.
+    """
+
+    judgement: Judgement | None = None
+    warnings: tuple[str, ...] = ()

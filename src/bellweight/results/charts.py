@@ -5,27 +5,33 @@ They are data (`display/charts.py`): notebooks draw them with Matplotlib, report
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bellweight.backends import Visited
-from bellweight.common.checks import FloatArray
-from bellweight.display.charts import Chart, Line, Picture, visible_heights
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.display.charts import Chart, HeatMap, Line, Picture, visible_heights
+from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.results.cross_sections import (
     CrossSection,
     marginal,
-    shown_range,
+    mass_range,
     spread,
     thin,
 )
+from bellweight.results.judgement import Judgement
 from bellweight.weights.loop import HistoryEntry
 
+POLICY, PROGRAM = "the policy", "the program"  # whose colour a line has
 _MOST_MARGINALS = 4
 _MOST_ACTIONS = 6
 _MOST_NAMED = 40
 _ROUNDING = 1e-9
+_INDEXED = re.compile(r"^(\w+)\[(\d+), ?(\d+)\]$")
 _RARE = 0.005  # share of the visits below which a mean says nothing
 _NORMS = {
     "sup_norm": "occupancy minus weights, largest entry",
@@ -40,7 +46,7 @@ _MOMENT_NORMS = _NORMS | {
 
 def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[Chart, ...]:
     """Draw every norm by iteration on a log axis; none where no weights were compared."""
-    lines, ends = [], []
+    lines, ends, some_zero = [], [], False
     for field, label in (_NORMS if exact else _MOMENT_NORMS).items():
         known = [(record.iteration, getattr(record, field)) for record in history]
         kept = np.array([(at, size) for at, size in known if size is not None], dtype=np.float64)
@@ -48,6 +54,7 @@ def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[
             continue
         ends.append(f"{label}: {kept[0, 1]:.2g} at first, {kept[-1, 1]:.2g} at last.")
         positive = kept[kept[:, 1] > 0.0]  # zero has no place on a log axis
+        some_zero |= len(positive) < len(kept)
         if len(positive):
             lines.append(Line(label, positive[:, 0] + 1.0, positive[:, 1]))
     if not lines:
@@ -55,9 +62,24 @@ def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[
     return (
         Chart(
             "convergence", "Convergence", "iteration", "size of the difference", tuple(lines),
-            " ".join(ends) + " Differences of exactly zero are not drawn.", log_y=True,
+            " ".join(ends) + " Differences of exactly zero are not drawn." * some_zero,
+            log_y=True,
         ),
     )  # fmt: skip
+
+
+def cost_chart(own: Between, found: Judgement | None) -> Chart:
+    """Draw what the policy costs and what is proven, beside acting at random and the target."""
+    rows = [replace(own, who=POLICY)]
+    if found is not None:
+        random = "acting at random" + ", the target" * found.target_is_random
+        others = ((random, found.random), ("the target", found.target))
+        rows += [
+            Between(name, cost.mean, cost.half_width or None)
+            for name, cost in others
+            if cost is not None
+        ]
+    return gap_chart(rows)
 
 
 def weight_charts(seen: Visited, weights: FloatArray) -> tuple[Chart, ...]:
@@ -66,7 +88,7 @@ def weight_charts(seen: Visited, weights: FloatArray) -> tuple[Chart, ...]:
     for axis in spread(seen)[:_MOST_MARGINALS]:
         positions, ours = marginal(seen, axis, weights)
         _, theirs = marginal(seen, axis, seen.share)
-        low, high = shown_range(positions, ours + theirs)
+        low, high = mass_range(positions, ours + theirs)
         kept = thin(positions, low, high)
         apart = float(np.abs(ours - theirs).sum()) / 2.0
         charts.append(
@@ -76,8 +98,8 @@ def weight_charts(seen: Visited, weights: FloatArray) -> tuple[Chart, ...]:
                 seen.variables[axis],
                 "share of the total",
                 (
-                    Line("weights of the program", positions[kept], ours[kept]),
-                    Line("time spent by the policy", positions[kept], theirs[kept]),
+                    Line("time spent by the policy", positions[kept], theirs[kept], who=POLICY),
+                    Line("weights of the program", positions[kept], ours[kept], who=PROGRAM),
                 ),
                 f"Along {seen.variables[axis]}, weights and occupancy differ in "
                 f"{100.0 * apart:.3g} % of their mass.",
@@ -99,7 +121,7 @@ def moment_chart(
         "weights", "Moments of the weights and of the policy's occupancy", "basis function",
         "occupancy minus weights, %",
         (Line("difference, with 95 % interval", np.arange(len(names), dtype=np.float64), apart,
-              "points", width),),
+              "points", width, who=POLICY),),
         f"The largest estimated difference is {np.abs(apart).max():.3g} %; {clear} of {len(names)} "
         "differences are larger than their 95 % interval.",
         x_names=tuple(names),
@@ -111,10 +133,10 @@ def value_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture, 
     if seen.backend.acts_by_vectors:
         return (_price_chart(seen),)
     name = "approximate value" if seen.is_sample else "approximate value (lower bound)"
-    lines = {name: lambda cut: cut.values()}
+    lines = {name: (PROGRAM, lambda cut: cut.values())}
     if seen.cost_to_go is not None:
         exact = seen.cost_to_go
-        lines["cost of the policy (upper bound)"] = lambda cut: cut.looked_up(exact)
+        lines["cost of the policy (upper bound)"] = (POLICY, lambda cut: cut.looked_up(exact))
     return _pictures(seen, cuts, "value", "Value", "expected discounted cost", lines)
 
 
@@ -129,7 +151,7 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
         return (
             Chart(
                 "policy", "Policy", cut.x_label, "action",
-                (Line("action", cut.x, actions, "steps"),),
+                (Line("action", cut.x, actions, "steps", who=POLICY),),
                 _policy_sentence(cut.x, actions, names, seen.variables[0]),
                 x_range=cut.x_range, x_names=_state_names(seen), y_names=names,
             ),
@@ -142,7 +164,7 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
 def residual_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture, ...]:
     """Draw the Bellman residual of the action taken."""
     if not seen.is_sample:
-        lines = {"residual of the action taken": lambda cut: cut.looked_up(seen.residual)}
+        lines = {"residual of the action taken": (POLICY, lambda cut: cut.looked_up(seen.residual))}
         return _pictures(seen, cuts, "residual", "Bellman residual", "cost per step", lines)
     axis = spread(seen)[0]
     rounding = _ROUNDING * (1.0 + np.abs(seen.value))
@@ -151,7 +173,8 @@ def residual_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Pictur
         Chart(
             "residual", "Bellman residual in visited states", seen.variables[axis],
             "cost per step",
-            (Line("residual of the action taken", seen.states[:, axis], seen.residual, "points"),),
+            (Line("residual of the action taken", seen.states[:, axis], seen.residual, "points",
+                  who=POLICY),),
             f"Residuals from {seen.residual.min():.4g} to {seen.residual.max():.4g}; negative, "
             f"hence a violated row, on {100.0 * below:.3g} % of the visits.",
         ),
@@ -169,7 +192,7 @@ def _pictures(
     """Draw lines over one variable, or the first of them as colours over two."""
     if len(cuts) == 1 and cuts[0].is_line:
         cut = cuts[0]
-        drawn = tuple(Line(label, cut.x, of(cut)) for label, of in lines.items())
+        drawn = tuple(Line(label, cut.x, of(cut), who=who) for label, (who, of) in lines.items())
         low, high = cut.x_range
         inside = (cut.x >= low) & (cut.x <= high)
         y_range = visible_heights(drawn, cut.x_range)
@@ -185,7 +208,7 @@ def _pictures(
     return tuple(
         cut.heat_map(key, f"{title}{cut.fixed}: {label}", unit, of(cut))
         for cut in cuts
-        for label, of in lines.items()
+        for label, (_, of) in lines.items()
     )
 
 
@@ -212,13 +235,13 @@ def _price_chart(seen: Visited) -> Chart:
     return Chart(
         "value", "Value of one more unit of each state variable", "state variable",
         "expected discounted cost",
-        (Line("price", np.arange(len(names), dtype=np.float64), prices, "points"),),
+        (Line("price", np.arange(len(names), dtype=np.float64), prices, "points", who=PROGRAM),),
         f"The largest is {prices[dearest]:,.4g} for {names[dearest]}.",
         x_names=names,
     )  # fmt: skip
 
 
-def _action_charts(seen: Visited) -> tuple[Chart, ...]:
+def _action_charts(seen: Visited) -> tuple[Picture, ...]:
     """Draw a linear model's mean action, and how it changes with the most varied variable."""
     names = seen.backend.action_names
     actions = np.asarray(seen.actions_at(seen.states))
@@ -236,14 +259,7 @@ def _action_charts(seen: Visited) -> tuple[Chart, ...]:
         )
         for k in top
     ]
-    means = (
-        Chart(
-            "policy", "Mean action over the visits", "action variable", "units per step",
-            (Line("mean", np.arange(len(mean), dtype=np.float64), mean, "points"),),
-            f"The largest is {names[int(top[0])]} with {mean[top[0]]:.3g} per step.",
-            x_names=names,
-        ),
-    )  # fmt: skip
+    means = mean_actions(names, mean)
     if not often.any():
         return means  # no value of the variable is met often enough
     return (
@@ -255,4 +271,48 @@ def _action_charts(seen: Visited) -> tuple[Chart, ...]:
             "varies most, averaged over the visits; values met in less than 0.5 % of them are left "
             "out.",
         ),
+    )  # fmt: skip
+
+
+def mean_actions(names: Sequence[str], mean: FloatArray) -> tuple[Picture, ...]:
+    """Draw the mean of each action variable: those with two indices, book[2, 14], as a map."""
+    found = [_INDEXED.match(name) for name in names]
+    maps = []
+    drawn: set[int] = set()
+    for word in dict.fromkeys(match[1] for match in found if match):
+        places = [k for k, match in enumerate(found) if match and match[1] == word]
+        rows, columns = (
+            np.array([int(match[side]) for match in found if match and match[1] == word])
+            for side in (2, 3)
+        )
+        if min(len(np.unique(rows)), len(np.unique(columns))) < 2:
+            continue
+        drawn.update(places)
+        maps.append(_indexed_map(word, rows, columns, mean[places]))
+    rest = [k for k in range(len(names)) if k not in drawn]
+    if not rest:
+        return tuple(maps)
+    most = sorted(rest, key=lambda k: -abs(mean[k]))[:_MOST_ACTIONS]
+    told = ", ".join(f"{names[k]} {mean[k]:.3g}" for k in most)
+    others = Chart(
+        "policy", "Mean action over the visits", "action variable", "units per step",
+        (Line("mean", np.arange(len(rest), dtype=np.float64), mean[rest], "points", who=POLICY),),
+        f"Mean action over the visits, per step: {told}{', ...' * (len(rest) > len(most))}.",
+        x_names=tuple(names[k] for k in rest),
+    )  # fmt: skip
+    return (*maps, others)
+
+
+def _indexed_map(word: str, rows: IntArray, columns: IntArray, mean: FloatArray) -> HeatMap:
+    """Return the means of word[i, j] as colours, i upwards and j to the right."""
+    y, up = np.unique(rows, return_inverse=True)
+    x, across = np.unique(columns, return_inverse=True)
+    z = np.full((len(y), len(x)), np.nan)
+    z[up, across] = mean
+    most = int(np.argmax(mean))
+    return HeatMap(
+        f"policy-{word}", f"Mean {word}[i, j] over the visits", "second index, j",
+        "first index, i", x.astype(np.float64), y.astype(np.float64), z, "units per step",
+        f"{100.0 * float((np.abs(mean) > _RARE).mean()):.0f} % of the variables are used; the "
+        f"largest is {word}[{rows[most]}, {columns[most]}] with {mean[most]:.3g} per step.",
     )  # fmt: skip

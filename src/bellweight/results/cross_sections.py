@@ -92,10 +92,12 @@ class CrossSection:
         )
         renumbered = np.full(numbers.shape, np.nan)
         renumbered[known] = place
-        order = np.argsort(-counts, kind="stable")[:8]
-        shares = [f"{names[used[k]]} in {100 * counts[k] / counts.sum():.0f} %" for k in order]
-        more = "" if len(used) <= 8 else f" and {len(used) - 8} more"
-        alt = f"Over {self.x_label} and {self.y_label}: {', '.join(shares)}{more} of the cells."
+        shares = 100.0 * counts / counts.sum()
+        order = [k for k in np.argsort(-counts, kind="stable")[:8] if shares[k] >= 1.0]
+        told = [f"{names[used[k]]} in {shares[k]:.0f} %" for k in order]
+        more = len(used) - len(told)
+        rest = f", {more} other{'s' * (more > 1)} in the rest" if more else ""
+        alt = f"Over {self.x_label} and {self.y_label}: {', '.join(told)} of the cells{rest}."
         return renumbered, tuple(names[k] for k in used), alt
 
     def _shaped(self, numbers: FloatArray) -> FloatArray:
@@ -123,6 +125,15 @@ def marginal(seen: Visited, axis: int, mass: FloatArray) -> tuple[FloatArray, Fl
     """Return the positions along a variable and the mass of each."""
     positions, group = np.unique(seen.states[:, axis], return_inverse=True)
     return positions, np.asarray(np.bincount(group, weights=mass), dtype=np.float64)
+
+
+def mass_range(positions: FloatArray, mass: FloatArray) -> tuple[float, float]:
+    """Return the part of an axis with nearly all mass, at least a few positions of it."""
+    total = np.cumsum(mass) / mass.sum()
+    first = int(np.searchsorted(total, _OUTSIDE / 2.0))
+    last = min(int(np.searchsorted(total, 1.0 - _OUTSIDE / 2.0)), len(positions) - 1)
+    last = min(max(last, first + _LEAST_SHOWN), len(positions) - 1)
+    return float(positions[max(0, min(first, last - _LEAST_SHOWN))]), float(positions[last])
 
 
 def shown_range(positions: FloatArray, mass: FloatArray) -> tuple[float, float]:

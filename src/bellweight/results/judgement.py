@@ -9,6 +9,7 @@ the same numbers on every machine: the backend's `judging_steps` for each policy
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from bellweight.backends import Backend, Estimate, Outside, Setup, backend_of
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
+from bellweight.common.status import BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.display import interval_text
 from bellweight.evaluation.evaluate import Difference
@@ -103,10 +105,37 @@ def judge(
     return judgement, tuple(note for note in notes if note)
 
 
+def judged(
+    setup: Setup,
+    policy: Policy,
+    target: Policy | None,
+    cost: Estimate | None,
+    lower_bound: float | None,
+) -> tuple[Judgement | None, tuple[str, ...]]:
+    """Return what `judge` does; where judging fails or is interrupted, None and why."""
+    try:
+        known = None if cost is None else cost.mean
+        return judge(setup, policy, target, cost=known, lower_bound=lower_bound)
+    except KeyboardInterrupt:
+        unknown = (
+            "the policy was not judged, because that was interrupted: bellweight.compare(model, "
+            '{"result": result.policy, "random": Uniform()}) does it'
+        )
+    except BellweightError as problem:
+        unknown = f"the policy was not judged, because that failed: {problem}"
+    return None, (unknown,)
+
+
+def notes_of(found: Judgement | None) -> tuple[str, ...]:
+    """Return lines on what acting at random and the target cost, for the foot of a table."""
+    told = () if found is None else rival_facts(found)
+    return tuple(f"{name[0].upper()}{name[1:]}: {text}." for name, text in told)
+
+
 class _Rivals:
     """The policies to compare with: acting at random and the target, each where there is one."""
 
-    def __init__(self, backend: Backend, target: Policy | None) -> None:
+    def __init__(self, backend: Backend[Any], target: Policy | None) -> None:
         self.target_is_random = isinstance(target, Uniform)
         self.policies: dict[str, Policy] = {}
         self.reason = backend.why_not_random()
@@ -116,7 +145,9 @@ class _Rivals:
             self.policies["target"] = target
 
 
-def _exactly(backend: Backend, policy: Policy, cost: float | None, rivals: _Rivals) -> Judgement:
+def _exactly(
+    backend: Backend[Any], policy: Policy, cost: float | None, rivals: _Rivals
+) -> Judgement:
     def exact(one: Policy) -> float:
         found = backend.exact_cost(one)
         assert found is not None
@@ -135,7 +166,7 @@ def _exactly(backend: Backend, policy: Policy, cost: float | None, rivals: _Riva
     )
 
 
-def _simulated(setup: Setup, backend: Backend, policy: Policy, rivals: _Rivals) -> Judgement:
+def _simulated(setup: Setup, backend: Backend[Any], policy: Policy, rivals: _Rivals) -> Judgement:
     episodes, horizon = _budget(
         backend.judging_steps(policy), setup.simulation.steps(setup.model.discount)
     )
@@ -180,7 +211,7 @@ def _is_nearly_optimal(found: Judgement, lower_bound: float | None) -> bool:
     return proven and cost - lower_bound <= _NEARLY_OPTIMAL * abs(cost)  # type: ignore[operator]
 
 
-def _random_note(backend: Backend, found: Judgement) -> str:
+def _random_note(backend: Backend[Any], found: Judgement) -> str:
     """Say that the policy is no better than acting at random, where that is so."""
     gap, random = found.minus_random, found.random
     if gap is None or random is None or _is_better(gap, found.cost):
@@ -209,10 +240,13 @@ def _target_note(found: Judgement) -> str:
     gap, target = found.minus_target, found.target
     if gap is None or target is None or _is_better(gap, found.cost):
         return ""
-    if _is_same(gap, found.cost):
-        return ""  # as a rule it is the target's policy: the printed costs say so
-    costs = f"it costs {found.cost}, the target {target}{_paired(found, gap)}"
     instead = "act by the target itself, or try a richer basis or another method"
+    if _is_same(gap, found.cost):
+        return (
+            f"the policy costs as much as the target of its method, {target}: nothing was gained; "
+            f"{instead}"
+        )
+    costs = f"it costs {found.cost}, the target {target}{_paired(found, gap)}"
     if gap.is_clear:
         return f"the policy is worse than the target of its method: {costs}; {instead}"
     return (
@@ -237,6 +271,28 @@ def _paired(found: Judgement, gap: Difference) -> str:
         return ""
     apart = interval_text(gap.mean, gap.half_width, sign="+")
     return f" over {found.horizon:,} steps (paired difference {apart})"
+
+
+def rival_facts(found: Judgement) -> Iterator[tuple[str, str]]:
+    """Tell what acting at random and the target cost, and how the policy compares."""
+    if found.random is None:
+        yield "at random", f"not known: {found.random_reason}"
+    else:
+        also = ", also the target" if found.target_is_random else ""
+        yield "at random", f"{found.random}{also}; {_compared(found.minus_random)}"
+    if found.target is not None:
+        yield "target", f"{found.target}; {_compared(found.minus_target)}"
+
+
+def _compared(gap: Difference | None) -> str:
+    assert gap is not None
+    if gap.is_clear:
+        apart = interval_text(abs(gap.mean), gap.half_width)
+        return f"the policy costs {apart} {'less' if gap.mean < 0.0 else 'more'}"
+    if gap.mean == gap.half_width == 0.0:
+        return "the policy costs the same"
+    apart = interval_text(gap.mean, gap.half_width, sign="+")
+    return f"the difference, {apart}, is within noise"
 
 
 def _is_better(gap: Difference, cost: Estimate) -> bool:

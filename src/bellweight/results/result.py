@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -9,22 +10,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Visited, backend_of, simulated_occupancy
+from bellweight.backends import Estimate, Evidence, Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
-from bellweight.common import files
+from bellweight.common import files, identity
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import PolicyError, Status
-from bellweight.display import Column, Table, facts_table, interval_text, number_text
+from bellweight.common.short import Short
+from bellweight.common.status import FileError, PolicyError, Status
+from bellweight.display import Column, Table, facts_table, facts_text, number_text
 from bellweight.display.charts import Picture
-from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.cost_charts import Between
 from bellweight.display.presentable import Pictures
-from bellweight.evaluation.evaluate import Difference
 from bellweight.models import Model
 from bellweight.policies import Greedy, Policy, Support
 from bellweight.program import Audit
 from bellweight.results.base import BaseResult
 from bellweight.results.charts import (
     convergence_chart,
+    cost_chart,
     moment_chart,
     policy_charts,
     residual_charts,
@@ -32,17 +34,20 @@ from bellweight.results.charts import (
     weight_charts,
 )
 from bellweight.results.cross_sections import CrossSection, cross_sections
-from bellweight.results.judgement import Judgement
+from bellweight.results.gap import Gap, gap_of
+from bellweight.results.judgement import Judgement, rival_facts
 from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Stop
 from bellweight.weights.methods import DIA
 
 _LOOK = Simulation(episodes=1_000)
+_HARDLY_ANY = 5e-4  # share of visits
+_TERMS = 6  # of the value function that are shown
 
 
 @files.storable("Phase")
-@dataclass(frozen=True, eq=False)
-class CyclePhase(files.Changed):
+@dataclass(frozen=True, eq=False, repr=False)
+class CyclePhase(Short, files.Changed):
     """One phase of a cycle: its weights, coefficients, dual, greedy policy and cost.
 
     `is_constant` says that the value function of a linear model is the same in every state, so that
@@ -65,7 +70,7 @@ class CyclePhase(files.Changed):
 
 
 @files.storable("Result")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result(BaseResult, files.Changed):
     """What a run found, how it ended, and how good it is.
 
@@ -74,14 +79,25 @@ class Result(BaseResult, files.Changed):
     the simulation that judged it, None where it was not judged. `judgement` tells what acting at
     random and the method's target cost. `lower_bound` is the value of repaired coefficients at the
     initial distribution: every row is proven to hold there in spite of rounding. Its kind,
-    `lower_bound_kind`, is `exact`, or `unproven` where there is none, because states cannot be
-    enumerated. Where both are exact the optimal cost lies between them. `support` lists where
+    `lower_bound_kind`, is `exact`, `estimated` where it is proven for a model whose noise has been
+    replaced by nodes, or `unproven` where there is none, because states cannot be enumerated;
+    `lower_bound_reason` says how it is known. `evidence` is what a search over the box of a step
+    model found. Where both are exact the optimal cost lies between them. `support` lists where
     the dual has mass; `dual` is the same as an array over the pairs of a tabular model.
     `moments_error` (K,) are the standard errors of simulated moments. `regularisation` is that of
     the program; a lower bound has been repaired for the violation that it allows. `average` is the
     reported iterate of a cycle where that is the average of its `phases`, else None. `generated` is
     the policy that the method generated last, whose occupancy the weights should match; None where
-    it generates none. `seconds` is what the run took, without the judgement's own seconds.
+    it generates none. `seconds` is what the run took, without compiling and without the
+    judgement's own seconds.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> result = bw.solve(queue, bw.Polynomial(3), bw.DIA())
+        >>> result
+        <Result: DIA on single queue, CONVERGED, cost 337.96>
+        >>> result.policy.action(5)
+        2
     """
 
     status: Status
@@ -114,6 +130,8 @@ class Result(BaseResult, files.Changed):
     judgement: Judgement | None = None
     generated: Policy | files.Unstored | None = None
     lower_bound_kind: str = "unproven"
+    lower_bound_reason: str = ""
+    evidence: Evidence | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -167,15 +185,97 @@ class Result(BaseResult, files.Changed):
     def on(self, model: Model) -> Self:
         return replace(self, policy=replace(self.policy, model=model))
 
+    def value(self, state: Any) -> float:
+        """Return the approximate value of one state, as the policy's `action` takes it.
+
+        It is the value of the coefficients as they are: where rows are proven to hold, the optimal
+        cost from this state is not below it, up to rounding.
+        """
+        if self.policy.model is None:
+            raise PolicyError(
+                "the result does not know its model: pass Result.load(path, model=model), or use "
+                "result.on(model).value(state)"
+            )
+        point = backend_of(self.policy.model).one_point(state)
+        return float((self.basis(point) @ self.coef)[0])
+
+    def gap(
+        self,
+        model: Model,
+        policy: Policy | None = None,
+        *,
+        episodes: int = 10_000,
+        confidence: float = 0.95,
+        paths: int = 0,
+        horizon: int | None = None,
+        seed: int | None = None,
+        jobs: int | None = None,
+    ) -> Gap:
+        """Return how good the policy is: what it costs at most, and what no policy can save.
+
+        The lower bound is that of `certify`. With `paths`, models whose states are not listed also
+        get one by information relaxation on so many paths of `horizon` steps, and the higher of the
+        two counts. What is simulated holds with the one-sided `confidence`. `policy` is the
+        result's own by default.
+        """
+        return gap_of(
+            model, self, policy, episodes=episodes, confidence=confidence, paths=paths,
+            horizon=horizon, seed=seed, jobs=jobs,
+        )  # fmt: skip
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        model: Model | None = None,
+        basis: Basis | None = None,
+    ) -> Self:
+        """Read what `save` wrote; `model` and `basis` must be those it was solved with.
+
+        A file keeps the digest of a `Custom` basis's function, not the function: with `basis` it is
+        compared, and put back where the result and its policies need it.
+        """
+        found = super().load(path, model)
+        return found if basis is None else found._with_basis(basis, path)
+
+    def _with_basis(self, basis: Basis, path: str | os.PathLike[str]) -> Self:
+        if not isinstance(basis, Basis):
+            raise FileError(f"basis is {basis!r}, expected the basis that {path} was solved with")
+        states = getattr(self.policy.model, "states", None)
+        ways = [basis] if states is None else [basis, basis.on(states)]
+        given = next((way for way in ways if identity.same(self.basis, way)), None)
+        if given is None:
+            lost = identity.first_unstored(self.basis)
+            function = "" if lost is None else f", with the function {lost.text}"
+            raise FileError(
+                f"{path} was solved with another basis ({type(self.basis).__name__} of "
+                f"{', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''}{function})"
+                f"{identity.doubt_of(self.basis, basis)}: load it with the basis it was solved "
+                "with, or solve again"
+            )
+        phases = tuple(
+            replace(phase, policy=replace(phase.policy, basis=given)) for phase in self.phases
+        )
+        generated = self.generated
+        if isinstance(generated, Greedy):
+            generated = replace(generated, basis=given)
+        return replace(
+            self, basis=given, policy=replace(self.policy, basis=given), phases=phases,
+            generated=generated,
+        )  # fmt: skip
+
     def table(self) -> Table:
         """Return what was found, how it ended and what to try next, one fact to a row."""
         return facts_table(headline(self), facts(self))
 
     def records(self) -> Table:
-        """Return the history, one row for each iteration."""
+        """Return the history, one row for each iteration; the first is number 1, as it is shown."""
         keys = [field.name for field in fields(HistoryEntry) if field.name != "audit"]
         columns = tuple(Column(key, key) for key in keys)
-        rows = tuple({key: getattr(record, key) for key in keys} for record in self.history)
+        rows = tuple(
+            {key: getattr(record, key) for key in keys} | {"iteration": record.iteration + 1}
+            for record in self.history
+        )
         return Table(f"History of {headline(self)}", columns, rows)
 
     def pictures(self) -> Pictures:
@@ -208,7 +308,8 @@ class Result(BaseResult, files.Changed):
         if self.cost is None:
             return ()
         mean, width = self.cost.mean, self.cost.half_width or None
-        return (gap_chart([Between(self.method_name, mean, width, self.lower_bound)]),)
+        own = Between(self.method_name, mean, width, self.lower_bound)
+        return (cost_chart(own, self.judgement),)
 
     def _convergence(self) -> tuple[Picture, ...]:
         return convergence_chart(self.history, exact=self.weights is not None)
@@ -226,8 +327,13 @@ class Result(BaseResult, files.Changed):
             error = np.hypot(error, self.moments_error)
         return (moment_chart(self.names, self.moments, found.moments, error),)
 
+    def __repr__(self) -> str:
+        cost = "" if self.cost is None else f", cost {self.cost}"
+        solved = f"{self.method_name} on {self.model_name}"
+        return f"<Result: {solved}, {self.status.name}{cost}>"
+
     def __str__(self) -> str:
-        return "\n".join([headline(self), *(f"{name:<11} {text}" for name, text in facts(self))])
+        return facts_text(headline(self), summary(self))
 
 
 def headline(result: Result) -> str:
@@ -237,8 +343,86 @@ def headline(result: Result) -> str:
     return f"{name} on {result.model_name} {size}"
 
 
+def summary(result: Result) -> Iterator[tuple[str, str]]:
+    """Tell on one screen what was found, how good it is, and what to try next."""
+    last = result.reported
+    yield "status", f"{result.status.name}: {result.status.message}"
+    yield from _cost_facts(result)
+    yield from _bound_facts(result)
+    yield "weights", _weights_text(result)
+    if last.dual_share is not None and result.method_name == "DIA":
+        yield "dual", dual_text(last.dual_share)
+    if last.smoothing_mass is not None:
+        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted: the weights belong to it"
+    if result.regularisation > 0.0:
+        yield "regularised", _regularised_text(result)
+    yield "value", value_text(result)
+    yield from _phases(result)
+    for text in result.warnings:
+        yield "warning", text
+    yield "next", result.status.remedy or _advice(result)
+
+
+def dual_text(share: float) -> str:
+    """Say what the share of visits with dual mass means for DIA."""
+    if share < _HARDLY_ANY:
+        return (
+            "no visited state has dual mass: DIA follows its target here, and its weights are "
+            "those of the target's occupancy"
+        )
+    if share > 1.0 - _HARDLY_ANY:
+        return "decides on all visits"
+    return f"decides on {100.0 * share:.3g} % of visits; on the others DIA follows its target"
+
+
+def value_text(result: Result) -> str:
+    """Return the approximate cost-to-go as a sum, its first terms."""
+    terms = zip(result.coef, result.names, strict=True)
+    shown = [_term(value, name) for value, name in terms if value != 0.0]
+    if len(shown) > _TERMS:
+        shown = [*shown[:_TERMS], f"+ ... ({len(shown) - _TERMS} more)"]
+    return " ".join(shown).removeprefix("+ ") or "0"
+
+
+def _term(value: float, name: str) -> str:
+    sign = "-" if value < 0.0 else "+"
+    return f"{sign} {abs(value):.4g}" + ("" if name == "1" else f" {name}")
+
+
+def _weights_text(result: Result) -> str:
+    n = len(result.history)
+    last = result.reported
+    took = f"{n} iteration{'s' if n > 1 else ''} in {result.seconds:.2g} s"
+    if last.noise_ratio is not None:
+        return f"{took}; their moments are within {last.noise_ratio:.2g} standard errors"
+    if last.sup_norm is None:
+        return f"as given; solved in {result.seconds:.2g} s"
+    return f"{took}; they differ from the occupancy by {last.sup_norm:.2g} at most"
+
+
+def _regularised_text(result: Result) -> str:
+    states = len(np.unique(result.support.states, axis=0))
+    return (
+        f"by {result.regularisation:g}: the dual has mass in {states:,} states, rows may be "
+        f"violated by {result.audit.violation:.3g}"
+    )
+
+
+def _phases(result: Result) -> Iterator[tuple[str, str]]:
+    last = result.reported
+    for number, phase in enumerate(result.phases, start=1):
+        yield f"phase {number}", _phase_text(phase)
+    if result.average is not None:
+        yield "average", f"{_phase_text(result.average)}; this is the result"
+        yield (
+            "residual",
+            f"{last.sup_norm:.3g} (sup norm), {last.one_norm:.3g} (1-norm) between weights and "
+            "occupancy at the average",
+        )
+
+
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """Tell what was found, how it ended, and what to try next: names and texts."""
+    """Tell everything, also what only the numerically minded want to know: names and texts."""
     name = result.method_name
     last = result.reported
     yield "status", f"{result.status.name}: {result.status.message}"
@@ -258,16 +442,11 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if last.noise_ratio is not None:
         yield "noise", f"moments within {last.noise_ratio:.2g} standard errors"
     if last.dual_share is not None:
-        alone = " (DIA follows its target)" if name == "DIA" and last.dual_share == 0.0 else ""
-        yield "dual mass", f"on {100.0 * last.dual_share:.3g} % of visits{alone}"
+        meaning = f": {dual_text(last.dual_share)}" if name == "DIA" else ""
+        yield "dual mass", f"on {100.0 * last.dual_share:.3g} % of visits{meaning}"
     yield from _cost_facts(result)
     if result.regularisation > 0.0:
-        states = len(np.unique(result.support.states, axis=0))
-        yield (
-            "regularised",
-            f"by {result.regularisation:g}: the dual has mass in {states:,} states, rows may be "
-            f"violated by {last.audit.violation:.3g}",
-        )
+        yield "regularised", _regularised_text(result)
     if last.columns is not None:
         rounds = sum(record.passes for record in result.history)
         seconds = sum(record.solve_seconds for record in result.history)
@@ -277,26 +456,35 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
             f"round {'proves the optimum' if last.proven else 'was cut short'}; the minimum-norm "
             "dual is the one over these columns",
         )
+    yield from _bound_facts(result)
     yield (
         "audit",
         f"violation {last.audit.violation:.1g}, dual residual {last.audit.dual_residual:.1g}, "
         f"gap {last.audit.gap:.1g}",
     )
-    terms = [f"{value:+.6g} {name}" for value, name in zip(result.coef, result.names, strict=True)]
-    shown = terms[:6] + (["..."] if len(terms) > 6 else [])
-    yield "value", "  ".join(shown)
-    for number, phase in enumerate(result.phases, start=1):
-        yield f"phase {number}", _phase_text(phase)
-    if result.average is not None:
-        yield "average", f"{_phase_text(result.average)}; this is the result"
-        yield (
-            "residual",
-            f"{last.sup_norm:.3g} (sup norm), {last.one_norm:.3g} (1-norm) between weights and "
-            "occupancy at the average",
-        )
+    yield "value", value_text(result)
+    yield from _phases(result)
     for text in result.warnings:
         yield "warning", text
     yield "next", result.status.remedy or _advice(result)
+
+
+def _bound_facts(result: Result) -> Iterator[tuple[str, str]]:
+    """Tell the proven bound of a simulated model, and what a search found between its rows."""
+    if result.lower_bound is not None and not result.is_exact:
+        told = f"{result.lower_bound_kind}: {result.lower_bound_reason}"
+        yield "bound", f"no policy costs less than {number_text(result.lower_bound)} ({told})"
+    found = result.evidence
+    if found is None:
+        return
+    place = ", ".join(f"{value:.6g}" for value in found.state)
+    if found.violation > 0.0:
+        told = f"violation {found.violation:.3g}"
+    else:
+        told = f"no violation, least slack {-found.violation:.3g}"
+    yield "search", f"{told} over the whole box, at ({place}), {found.action}"
+    if found.draws_error is not None:
+        yield "draws", f"another set of draws moves the objective by about {found.draws_error:.3g}"
 
 
 def _phase_text(phase: CyclePhase) -> str:
@@ -314,38 +502,16 @@ def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
     elif result.judgement is not None:
         yield "cost", f"{result.cost} (greedy policy, {_simulated(result.judgement)})"
     if result.judgement is not None:
-        yield from _rivals(result.judgement)
+        yield from rival_facts(result.judgement)
     if result.is_exact and result.lower_bound is not None:
         gap = max(0.0, result.cost.mean - result.lower_bound)
         yield "optimum", f"between {number_text(result.lower_bound)} and {result.cost}"
-        yield "loss", f"at most {number_text(gap)} ({_share(gap, result.cost.mean)})"
+        yield "loss", f"at most {gap:,.3g} ({_share(gap, result.cost.mean)})"
 
 
 def _simulated(found: Judgement) -> str:
     tail = "" if found.tail_bound is None else f", tail at most {found.tail_bound:,.3g}"
     return f"{found.episodes:,} episodes of {found.horizon:,} steps{tail}"
-
-
-def _rivals(found: Judgement) -> Iterator[tuple[str, str]]:
-    """Tell what acting at random and the target cost, and how the policy compares."""
-    if found.random is None:
-        yield "at random", f"not known: {found.random_reason}"
-    else:
-        also = ", also the target" if found.target_is_random else ""
-        yield "at random", f"{found.random}{also}; {_compared(found.minus_random)}"
-    if found.target is not None:
-        yield "target", f"{found.target}; {_compared(found.minus_target)}"
-
-
-def _compared(gap: Difference | None) -> str:
-    assert gap is not None
-    if gap.is_clear:
-        apart = interval_text(abs(gap.mean), gap.half_width)
-        return f"the policy costs {apart} {'less' if gap.mean < 0.0 else 'more'}"
-    if gap.mean == gap.half_width == 0.0:
-        return "the policy costs the same"
-    apart = interval_text(gap.mean, gap.half_width, sign="+")
-    return f"the difference, {apart}, is within noise"
 
 
 def _proven_modulus(result: Result) -> str:

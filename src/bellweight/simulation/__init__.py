@@ -4,6 +4,7 @@ Estimates and comparisons of costs are made from them in `evaluation`.
 """
 
 from bellweight.simulation.blocks import BLOCK, Finished, Task, episode_costs, run_blocks
+from bellweight.simulation.episodes import Episodes
 from bellweight.simulation.estimates import mean_and_half_width, one_sided
 from bellweight.simulation.event_episodes import EventRollout
 from bellweight.simulation.linear_episodes import LinearRollout
@@ -13,17 +14,16 @@ from bellweight.simulation.occupancy import (
     default_horizon,
     estimated_occupancy,
 )
-from bellweight.simulation.rollout import Rollout
 from bellweight.simulation.sampling import distinct_states, sample_states
 from bellweight.simulation.tabular_episodes import TabularRollout
 
 __all__ = [
     "BLOCK",
+    "Episodes",
     "EventRollout",
     "Finished",
     "LinearRollout",
     "Occupancy",
-    "Rollout",
     "Simulation",
     "TabularRollout",
     "Task",

@@ -25,7 +25,7 @@ from bellweight.common import checks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, WorkerError
 from bellweight.common.streams import Keys, stream_keys
-from bellweight.simulation.rollout import Rollout
+from bellweight.simulation.episodes import Episodes
 
 BLOCK = 1_024
 """Episodes per block: a block is the unit of parallel work."""
@@ -88,7 +88,7 @@ def run_blocks(
 
 
 def episode_costs(
-    rollout: Rollout,
+    rollout: Episodes,
     first: int,
     last: int,
     horizon: int,

@@ -12,7 +12,7 @@ from bellweight.models.function_model import FunctionModel, joined_written
 from bellweight.models.kernels.layouts import Acting
 from bellweight.models.loops import Loops
 from bellweight.policies.compiled import CompiledPolicy
-from bellweight.simulation.rollout import FeatureRollout
+from bellweight.simulation.episodes import FeatureRollout
 
 
 @dataclass(frozen=True, eq=False)

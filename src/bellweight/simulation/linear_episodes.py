@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.streams import Keys, compiled, draw, episode_key, pick
+from bellweight.common.compiled import compiled, draw, episode_key, pick
+from bellweight.common.streams import Keys
 from bellweight.models import Independent, LinearModel
 from bellweight.models.laws import Sampled
 from bellweight.policies.linear_actions import Chooser
-from bellweight.simulation.rollout import FeatureRollout
+from bellweight.simulation.episodes import FeatureRollout
 
 Sparse = tuple[IntArray, IntArray, FloatArray]
 See = Callable[[FloatArray], None]

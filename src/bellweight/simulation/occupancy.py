@@ -22,7 +22,12 @@ _TAIL_SHARE = 1e-3
 @files.storable("Simulation")
 @dataclass(frozen=True)
 class Simulation:
-    """How an occupancy is estimated: episodes, and steps each (until discount^t < 0.001)."""
+    """How an occupancy is estimated: episodes, and steps each (until discount^t < 0.001).
+
+    Examples:
+        >>> bw.Simulation(episodes=500, horizon=100).episodes
+        500
+    """
 
     episodes: int = 4_000
     horizon: int | None = None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.streams import Keys, compiled, draw, episode_key, pick, running_sums
+from bellweight.common.compiled import compiled, draw, episode_key, pick, running_sums
+from bellweight.common.streams import Keys
 from bellweight.models import TabularModel
 from bellweight.policies import Policy, checked_probabilities
 

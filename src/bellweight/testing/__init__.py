@@ -22,11 +22,19 @@ from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, Matrix, first_index
 from bellweight.common.status import BasisError, PolicyError
-from bellweight.models import EventModel, LinearModel, Model, StepModel, TabularModel
+from bellweight.models import (
+    EventModel,
+    FactoredModel,
+    LinearModel,
+    Model,
+    StepModel,
+    TabularModel,
+)
 from bellweight.models.kinds import entry_for
 from bellweight.policies import Policy
 from bellweight.program import conditioning
 from bellweight.testing.event import check_event_policy, check_events, visited_states
+from bellweight.testing.factored import check_factors
 from bellweight.testing.linear import LinearSample, check_linear, check_linear_policy
 from bellweight.testing.report import Report
 from bellweight.testing.step import check_steps
@@ -54,6 +62,9 @@ _KINDS = {
     ),
     StepModel: _Kind(
         check_steps, check_event_policy, lambda model: visited_states(model).astype(np.float64)
+    ),
+    FactoredModel: _Kind(
+        check_factors, check_event_policy, lambda model: visited_states(model).astype(np.float64)
     ),
     LinearModel: _Kind(check_linear, check_linear_policy, lambda model: LinearSample(model).states),
 }

@@ -18,6 +18,7 @@ import numpy as np
 from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
+from bellweight.common.short import Short
 from bellweight.common.status import SolverError, Status
 from bellweight.policies import Policy
 from bellweight.program import Audit
@@ -27,13 +28,17 @@ _EXACT_TOL = 1e-8
 
 
 @files.storable("Stop")
-@dataclass(frozen=True)
-class Stop:
+@dataclass(frozen=True, repr=False)
+class Stop(Short):
     """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
 
     The default tolerance is 1e-8 where occupancies are exact, and the noise of the estimate where
     they are simulated: every moment within one standard error. The time limit is checked between
     iterations, so the first iteration always completes.
+
+    Examples:
+        >>> bw.Stop(max_iterations=20, max_seconds=60)
+        Stop(max_iterations=20, max_seconds=60)
     """
 
     tol: float | None = None
@@ -88,8 +93,8 @@ class HistoryEntry:
     accelerated: bool | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Method(ABC):
+@dataclass(frozen=True, eq=False, repr=False)
+class Method(Short, ABC):
     """A way to choose the weights: immutable settings, no data."""
 
     @abstractmethod
@@ -215,7 +220,12 @@ class _Run:
             point = method.first(self.setup)
         self._stepper = method.stepper()
         while True:
-            iterate, occupied, record = self._step(method, point)
+            try:
+                iterate, occupied, record = self._step(method, point)
+            except SolverError as problem:
+                if problem.status is not Status.TIME_LIMIT or self.last is None:
+                    raise
+                return self._outcome(Status.TIME_LIMIT, self.last)
             status = self._status(record)
             if status is not None:
                 return self._outcome(status, iterate)
@@ -284,12 +294,20 @@ class _Run:
     def _solved(self, point: Point) -> Iterate:
         """Solve the program, or take back the step that led to one without a solution."""
         try:
-            return self.setup.iterate(point)
-        except SolverError:
-            instead = None if self._stepper is None else self._stepper.retreat()
+            return self.setup.iterate(point, self._until)
+        except SolverError as problem:
+            is_late = problem.status is Status.TIME_LIMIT
+            instead = None if self._stepper is None or is_late else self._stepper.retreat()
             if instead is None:
                 raise
-            return self.setup.iterate(self.setup.point_of(instead.vector, instead.standard_error))
+            earlier = self.setup.point_of(instead.vector, instead.standard_error)
+            return self.setup.iterate(earlier, self._until)
+
+    @property
+    def _until(self) -> float | None:
+        """When the time limit is reached."""
+        limit = self.stop.max_seconds
+        return None if limit is None else self._began + limit
 
     def _step_from(self, point: Point, occupied: Point | None) -> Step | None:
         if self._stepper is None or occupied is None:
@@ -311,8 +329,7 @@ class _Run:
             return Status.CONVERGED
         if len(self.history) - self._before >= self.stop.max_iterations:
             return Status.ITERATION_LIMIT
-        limit = self.stop.max_seconds
-        if limit is not None and time.perf_counter() - self._began >= limit:
+        if self._until is not None and time.perf_counter() >= self._until:
             return Status.TIME_LIMIT
         return None
 

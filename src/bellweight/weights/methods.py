@@ -34,11 +34,17 @@ from bellweight.weights.steps import Constant, Stepper, Steps
 
 
 @files.storable("Fixed")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fixed(Method):
     """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`.
 
     Where states cannot be enumerated, `moments` (K,) takes the place of an array.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> result = bw.solve(queue, bw.Polynomial(3), bw.Fixed("uniform"))
+        >>> len(result.history)
+        1
     """
 
     weights: Any = "initial"
@@ -53,9 +59,14 @@ class Fixed(Method):
 
 
 @files.storable("FromPolicy")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FromPolicy(Method):
-    """The occupancy of a given policy; with `Uniform()` the paper's Random."""
+    """The occupancy of a given policy; with `Uniform()` the paper's Random.
+
+    Examples:
+        >>> bw.FromPolicy(bw.Uniform())
+        FromPolicy()
+    """
 
     policy: Policy = field(default_factory=Uniform)
 
@@ -63,7 +74,7 @@ class FromPolicy(Method):
         return setup.occupied(setup.occupancy(self.policy))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class IterativeMethod(Method):
     """A method that iterates: convex steps from `start` towards the occupancy of its policy.
 
@@ -126,16 +137,21 @@ class IterativeMethod(Method):
 
 
 @files.storable("PIA")
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PIA(IterativeMethod):
-    """The primal iterative algorithm: the generator is the greedy policy. It may cycle."""
+    """The primal iterative algorithm: the generator is the greedy policy. It may cycle.
+
+    Examples:
+        >>> bw.PIA(step_size=0.5)
+        PIA(step_size=0.5)
+    """
 
     def generate(self, iterate: Iterate) -> Policy:
         return iterate.greedy
 
 
 @files.storable("DIA")
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DIA(IterativeMethod):
     """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
 
@@ -149,6 +165,10 @@ class DIA(IterativeMethod):
     a state still changes by at most the lemma's constant times the change of the dual, now of the
     dual within the radius: what is proven of convergence stays proven. Complementary slackness does
     not extend, so actions that nearby states lend need not be greedy: `certify` tells by how much.
+
+    Examples:
+        >>> bw.solve(bw.problems.single_queue(capacity=30), bw.Polynomial(3), bw.DIA()).status.name
+        'CONVERGED'
     """
 
     target: Policy | Method | files.Unstored = field(default_factory=Uniform)

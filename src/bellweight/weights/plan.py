@@ -13,7 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from bellweight.backends import Setup, setup_of
 from bellweight.basis import Basis
+from bellweight.common.short import Short
 from bellweight.models import Model
+from bellweight.policies import Policy
 from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Stop
 
@@ -51,10 +53,14 @@ class SolveSettings:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Plan(ABC, Generic[Found_co]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Short, ABC, Generic[Found_co]):
     """A recipe of several solves: immutable settings, no data."""
 
     @abstractmethod
     def run(self, settings: SolveSettings) -> Found_co:
         """Carry out the plan."""
+
+    def target(self, setup: Setup) -> Policy | None:
+        """Return the policy that the plan's method aims at, to judge what was found against it."""
+        return None

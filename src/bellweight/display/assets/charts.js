@@ -5,10 +5,13 @@
   const places = [...document.querySelectorAll("[data-chart]")];
   const spoken = document.getElementById("spoken");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const PAPER = 640; // pixels that a chart may take on paper
 
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+  const isDark = () =>
+    !printing && (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+  let printing = false;
 
   // Dark blue is hard to see on a dark ground.
   const data = (spec) =>
@@ -24,10 +27,10 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: ink, size: 13, family: "system-ui, sans-serif" },
-      margin: { l: 75, r: 20, t: 20, b: 50 },
-      height: place.classList.contains("low") ? 220 : 380,
+      margin: { l: place.clientWidth < 500 ? 55 : 75, r: 20, t: 10, b: 50 },
+      height: Number(place.dataset.height),
       hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: ink } },
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
+      ...(printing ? { width: PAPER } : {}),
       xaxis: axis(spec.layout.xaxis),
       yaxis: axis(spec.layout.yaxis),
     };
@@ -97,5 +100,25 @@
     drawAll();
   });
   dark.addEventListener("change", drawAll);
+
+  // Choosing a line in the key hides it, or shows it again.
+  for (const button of document.querySelectorAll(".key button")) {
+    button.addEventListener("click", () => {
+      const hidden = button.getAttribute("aria-pressed") === "true";
+      button.setAttribute("aria-pressed", String(!hidden));
+      const place = button.closest("figure").querySelector("[data-chart]");
+      Plotly.restyle(place, { visible: !hidden }, [Number(button.dataset.line)]);
+    });
+  }
+
+  // Paper is white and narrow, whatever the screen is.
+  window.addEventListener("beforeprint", () => {
+    printing = true;
+    places.forEach(draw);
+  });
+  window.addEventListener("afterprint", () => {
+    printing = false;
+    drawAll();
+  });
   drawAll();
 })();

@@ -3,11 +3,13 @@
 Numba keeps compiled code only for functions in files, so every model has one file of its own: the
 user's functions, what the model provides (`user_functions.py` has stand-ins for it), and the text
 of the parts below, without their imports of each other. `events` says what happens in a step of an
-event model and `steps` what happens in a step model; a model has one of the two, and the other
-parts serve both. A part may use what stands in the parts before it.
+event model, `steps` what happens in a step model and `factors` in a factored one; a model has one
+of these, and the other parts serve all. `vectors` is `steps` for functions of many states at once,
+which are not compiled. A part may use what stands in the parts before it.
 
-`features`, `tables`, `noise_draws` and `layouts` need nothing of the user's and are modules like
-any other, compiled once for all models.
+`features`, `many_features`, `tables`, `noise_draws` and `layouts` need nothing of the user's and
+are modules like any other, compiled once for all models. Models that run as plain Python call them
+too, so none of their functions may be for compiled callers only (`inner`).
 
 A loop that stops with a fault leaves the state in `where.state`, which is up to date even when a
 user's function raises.
@@ -20,14 +22,14 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-KINDS = ("events", "steps")
+KINDS = ("events", "steps", "factors", "vectors")
 _FOLDER = Path(__file__).parent
-_COMMON = "bellweight.common.streams"
+_COMMON = "bellweight.common.compiled"
 
 
 def parts(kind: str) -> tuple[str, ...]:
     """Return the parts of a model of this kind, in order."""
-    return ("values", kind, "actions", "episodes", "rows")
+    return ("values", kind, "actions", "lookahead", "episodes", "rows")
 
 
 @cache
@@ -39,9 +41,9 @@ def joined(kind: str) -> str:
 @cache
 def library_digest() -> str:
     """Return a name for the modules that compiled models call, which must not change under them."""
-    names = ("features", "layouts", "noise_draws", "tables")
+    names = ("features", "layouts", "many_features", "noise_draws", "tables")
     texts = [(_FOLDER / f"{name}.py").read_bytes() for name in names]
-    texts.append((_FOLDER.parents[1] / "common" / "streams.py").read_bytes())
+    texts.append((_FOLDER.parents[1] / "common" / "compiled.py").read_bytes())
     return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
 
 

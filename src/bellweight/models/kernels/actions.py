@@ -1,10 +1,10 @@
 """Which action a policy takes: greedy, uniform, by the dual or by a rule."""
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="assignment,no-untyped-def,no-untyped-call"
 
 import numpy as np
 
-from bellweight.common.streams import unmanaged
+from bellweight.common.compiled import inner
 from bellweight.models.kernels.events import ahead, prepare, quick_quality
 from bellweight.models.kernels.features import value_terms
 from bellweight.models.kernels.layouts import BAD_ACTION, FAULTS, FINE, NO_ACTION
@@ -18,7 +18,7 @@ from bellweight.models.kernels.user_functions import (
 from bellweight.models.kernels.values import SAME_MASS, TIE, fill_features, is_clear, value_at
 
 
-@unmanaged
+@inner
 def fill_quality(state, discount, data, functions, coef, quadratic, quality, work):
     """Write cost plus discounted value, minus discount times the value here, for every action.
 
@@ -36,7 +36,7 @@ def fill_quality(state, discount, data, functions, coef, quadratic, quality, wor
     return FINE, here
 
 
-@unmanaged
+@inner
 def tied_action(state, lowest, second, best, functions, coef, ties, work):
     """Return the action when two are close: more dual mass first, then the lowest action."""
     # The margin of a tie is relative to the terms of the value, which may cancel.
@@ -59,7 +59,7 @@ def tied_action(state, lowest, second, best, functions, coef, ties, work):
     return best
 
 
-@unmanaged
+@inner
 def greedy_action(state, discount, data, functions, coef, quadratic, ties, work):
     """Return the greedy action, or minus a fault; ties go to dual mass, then the lowest action."""
     here, fault = np.nan, FINE
@@ -73,7 +73,8 @@ def greedy_action(state, discount, data, functions, coef, quadratic, ties, work)
         )
     if fault != FINE:
         return -fault
-    best, lowest, second = -1, np.inf, np.inf
+    # A literal -1 would be a type of its own, and `tied_action` compiled twice.
+    best, lowest, second = np.int64(-1), np.inf, np.inf
     for action in range(N_ACTIONS):
         q = work.quality[action]
         if q < lowest:
@@ -89,7 +90,7 @@ def greedy_action(state, discount, data, functions, coef, quadratic, ties, work)
     return tied_action(state, lowest, second, best, functions, coef, ties, work)
 
 
-@unmanaged
+@inner
 def uniform_action(state, data, u):
     count = 0
     for action in range(N_ACTIONS):
@@ -104,7 +105,7 @@ def uniform_action(state, data, u):
     return -NO_ACTION
 
 
-@unmanaged
+@inner
 def rule_action(state, data, rule, work):
     # A rule sees a copy: what it writes there must not change the system.
     for i in range(DIMENSION):
@@ -115,7 +116,7 @@ def rule_action(state, data, rule, work):
     return action
 
 
-@unmanaged
+@inner
 def by_dual(state, u, data, dual, work):
     """Return the dual's action or -1, a number to draw another action with, and if it has mass."""
     if dual.reach[0] > 0.0:
@@ -145,7 +146,7 @@ def by_dual(state, u, data, dual, work):
     return -1, (u - share) / (1.0 - share), True
 
 
-@unmanaged
+@inner
 def choose(state, u, discount, data, functions, coef, quadratic, rule, ties, dual, work):
     """Return the policy's action, or minus a fault, and whether the state has dual mass."""
     in_dual = False

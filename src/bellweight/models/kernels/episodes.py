@@ -5,10 +5,10 @@
 
 import numpy as np
 
-from bellweight.common.streams import draw, episode_key, unmanaged
-from bellweight.models.kernels.actions import choose
-from bellweight.models.kernels.events import advance, first_state, inside
+from bellweight.common.compiled import draw, episode_key, inner, unmanaged
+from bellweight.models.kernels.events import first_state, inside
 from bellweight.models.kernels.layouts import BAD_ACTION, FAULTS, FINE, OUTSIDE
+from bellweight.models.kernels.lookahead import decide, go_on
 from bellweight.models.kernels.user_functions import (
     DIMENSION,
     HAS_INITIAL,
@@ -19,7 +19,7 @@ from bellweight.models.kernels.user_functions import (
 from bellweight.models.kernels.values import fill_features, keep_noise
 
 
-@unmanaged
+@inner
 def blame(fault, action, state, rule):
     """Return the code of a fault and the action that it belongs to, -1 if none."""
     if fault >= FAULTS:
@@ -30,7 +30,7 @@ def blame(fault, action, state, rule):
     return fault, action
 
 
-@unmanaged
+@inner
 def begin(n, episode, key, data, given, state, u, work):
     """Draw the first state of an episode, the n-th of its block."""
     stream = episode_key(key, episode)
@@ -75,16 +75,17 @@ def rollout(
                 for k in range(n_functions):
                     sums[n, k] += factor * seen.phi[k]
             u_action = draw(action_key, step) if is_random else 0.0
-            action, in_dual = choose(
-                state, u_action, discount, data, policy.functions, policy.coef, policy.quadratic,
-                policy.rule, policy.ties, policy.dual, work,
-            )  # fmt: skip
+            action, in_dual = decide(
+                state, u_action, discount, data, policy, policy.lookahead, work
+            )
             if action < 0:
                 fault = -action
                 break
             if in_dual:
                 hit += factor
-            fault, cost = advance(state, action, event_key, step, given.noise[n], data, work)
+            fault, cost = go_on(
+                state, action, event_key, step, given.noise[n], data, policy.lookahead, work
+            )
             total += factor * cost
             factor *= discount
         if fault != FINE:
@@ -111,14 +112,12 @@ def occupied_states(first, last, keys, discount, data, policy, given, states, wo
             if fault != FINE:
                 break
             u_action = draw(action_key, step) if is_random else 0.0
-            action, _ = choose(
-                state, u_action, discount, data, policy.functions, policy.coef, policy.quadratic,
-                policy.rule, policy.ties, policy.dual, work,
-            )  # fmt: skip
+            action, _ = decide(state, u_action, discount, data, policy, policy.lookahead, work)
             fault = -action
             if action >= 0:
-                fault, _ = advance(
-                    state, action, event_key, step, given.noise[episode - first], data, work
+                noise = given.noise[episode - first]
+                fault, _ = go_on(
+                    state, action, event_key, step, noise, data, policy.lookahead, work
                 )
         if fault != FINE:
             keep_noise(work, where)
@@ -134,10 +133,7 @@ def act(states, u, discount, data, policy, actions, work, where):
     for n in range(len(states)):
         for i in range(DIMENSION):
             where.state[i] = states[n, i]
-        action, _ = choose(
-            states[n], u[n], discount, data, policy.functions, policy.coef, policy.quadratic,
-            policy.rule, policy.ties, policy.dual, work,
-        )  # fmt: skip
+        action, _ = decide(states[n], u[n], discount, data, policy, policy.lookahead, work)
         if action < 0:
             return blame(-action, -1, states[n], policy.rule)
         actions[n] = action

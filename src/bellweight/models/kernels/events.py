@@ -12,7 +12,7 @@ cheapest.
 
 import numpy as np
 
-from bellweight.common.streams import draw, inlined, unmanaged
+from bellweight.common.compiled import draw, inlined, inner
 from bellweight.models.kernels.layouts import BAD_COST, BAD_PROBABILITY, FAULTS, FINE, OUTSIDE
 from bellweight.models.kernels.user_functions import (
     COMBINES,
@@ -38,7 +38,7 @@ from bellweight.models.kernels.values import (
 )
 
 
-@inlined
+@inner
 def inside(state, data):
     """Return whether a state is in the state space."""
     for i in range(DIMENSION):
@@ -47,7 +47,7 @@ def inside(state, data):
     return True
 
 
-@inlined
+@inner
 def first_state(state, stream, u, data, work):
     """Write the start, or a geometric state."""
     for i in range(DIMENSION):
@@ -70,7 +70,7 @@ def jump(state, event, data):
         state[data.jump_at[event, k]] += data.jump_by[event, k]
 
 
-@inlined
+@inner
 def move_to(state, action, event, data, successor):
     """Write the state after an event; an event that would leave the bounds does not happen."""
     for i in range(DIMENSION):
@@ -96,7 +96,7 @@ def chance_of(state, action, event, data):
     return user_probability(state, action, event, data.parameters)
 
 
-@unmanaged
+@inner
 def advance(state, action, key, step, given, data, work):
     """Move to the next state; return a fault and the cost of the step."""
     cost = user_cost(state, action, data.parameters)
@@ -132,7 +132,112 @@ def advance(state, action, key, step, given, data, work):
     return fault, cost
 
 
-@unmanaged
+@inner
+def advance_together(state, action, key, step, place, given, data, work):
+    """Move as `advance` does, so that a random number means the same event under every action.
+
+    Event e happens when the number lies in [place[e], place[e] + chance); without places it is
+    as in `advance`.
+    """
+    if not IS_TABLE or len(place) == 0:
+        return advance(state, action, key, step, given, data, work)
+    cost = user_cost(state, action, data.parameters)
+    if not abs(cost) < np.inf:
+        return BAD_COST, cost
+    u = draw(key, step)
+    for k in range(data.event_count[action]):
+        event = data.event[action, k]
+        if place[event] <= u < place[event] + data.chance[action, k]:
+            if HAS_JUMPS:
+                jump(state, event, data)
+                return FINE, cost
+            fault = move_to(state, action, event, data, work.successor)
+            if fault == FINE:
+                for i in range(DIMENSION):
+                    state[i] = work.successor[i]
+            return fault, cost
+    return FINE, cost
+
+
+@inner
+def fill_branches(state, base, data, look):
+    """Write the states after each event whose chance depends on the action, and their weights.
+
+    Returns how many candidates and copies there are; -1 and 0 where chances have no table, or moves
+    depend on the action.
+    """
+    if not (IS_TABLE and SHARED_MOVES):
+        return -1, 0
+    n_copies = len(data.varying)
+    for i in range(DIMENSION):
+        look.begun[0, i] = state[i]
+    for v in range(n_copies):
+        copy = look.begun[v + 1]
+        look.differs[v + 1] = 0
+        if move_to(state, 0, data.varying[v], data, copy) == FINE:
+            for i in range(DIMENSION):
+                if copy[i] != state[i]:
+                    look.differs[v + 1] = 1
+    if COMBINES:
+        return list_choices(base, data, look), n_copies
+    n = 0
+    paid = user_cost(state, base, data.parameters)
+    for action in range(N_ACTIONS):
+        if action != base and user_admissible(state, action, data.parameters):
+            look.owner[n] = 0
+            look.member[n] = action
+            look.extra[n] = user_cost(state, action, data.parameters) - paid
+            for v in range(n_copies):
+                change = data.varying_chance[v, action] - data.varying_chance[v, base]
+                look.weight[n, v + 1] = change
+            n += 1
+    return n, n_copies
+
+
+@inner
+def list_choices(base, data, look):
+    """Make every choice of a server but the policy's a candidate; return how many there are."""
+    for place in range(N_ACTIONS):
+        if data.combined[place] == base:
+            look.places[0] = place
+    n = 0
+    for g in range(len(data.option_start) - 1):
+        size = data.option_start[g + 1] - data.option_start[g]
+        own = (look.places[0] // data.stride[g]) % size
+        look.places[g + 1] = own
+        for choice in range(size):
+            if choice != own:
+                look.owner[n] = g
+                look.member[n] = choice
+                look.extra[n] = 0.0
+                for v in range(len(data.varying)):
+                    look.weight[n, v + 1] = 0.0
+                add_option(n, data.option_start[g] + choice, 1.0, data, look)
+                add_option(n, data.option_start[g] + own, -1.0, data, look)
+                n += 1
+    return n
+
+
+@inner
+def add_option(n, option, sign, data, look):
+    """Add the chances of an option's events to the weights of a candidate."""
+    for k in range(data.option_count[option]):
+        for v in range(len(data.varying)):
+            if data.varying[v] == data.option_event[option, k]:
+                look.weight[n, v + 1] += sign * data.option_chance[option, k]
+
+
+@inner
+def with_choice(owner, member, data, look):
+    """Return the action in which one owner's choice is replaced, and keep it."""
+    if COMBINES:
+        look.places[0] += (member - look.places[owner + 1]) * data.stride[owner]
+        look.places[owner + 1] = member
+        return data.combined[look.places[0]]
+    return member
+
+
+@inner
 def fill_changes(state, action, data, functions, coef, quadratic, here, work):
     """Write the change of value by each event; NaN for one that leads nowhere."""
     for event in range(N_EVENTS):
@@ -143,14 +248,14 @@ def fill_changes(state, action, data, functions, coef, quadratic, here, work):
             )
 
 
-@inlined
+@inner
 def prepare(state, data, functions, coef, quadratic, here, work):
     """Compute what all actions of a state share."""
     if SHARED_MOVES:
         fill_changes(state, 0, data, functions, coef, quadratic, here, work)
 
 
-@inlined
+@inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the cost of an action."""
     cost = user_cost(state, action, data.parameters)
@@ -170,7 +275,7 @@ def ahead(state, action, data, functions, coef, quadratic, here, work):
     return fault, total, cost
 
 
-@unmanaged
+@inner
 def fill_after(state, action, data, functions, after, work):
     """Write the features (E, W) after each event, and whether it leads anywhere (E,)."""
     for event in range(N_EVENTS):
@@ -178,7 +283,7 @@ def fill_after(state, action, data, functions, after, work):
         fill_features(work.successor, functions, work.atoms, after.phi[event])
 
 
-@unmanaged
+@inner
 def add_ahead(state, action, fresh, data, functions, after, work):
     """Write the expected change of features (W,); return a fault and the cost of an action.
 
@@ -208,7 +313,7 @@ def add_ahead(state, action, fresh, data, functions, after, work):
     return fault, cost
 
 
-@unmanaged
+@inner
 def expand_pair(state, action, data, chances, successors, work):
     """Write the chances (E,) of events and the states (E, d) after them; return fault and cost."""
     cost = user_cost(state, action, data.parameters)
@@ -279,7 +384,7 @@ def combined_choice(here, data, change):
     return data.combined[place]
 
 
-@unmanaged
+@inner
 def fill_plain_quality(state, discount, data, work):
     """Write the part of the quality that depends on the action; return a fault."""
     quality = work.quality

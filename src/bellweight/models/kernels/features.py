@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from bellweight.common.streams import unmanaged
+from bellweight.common.compiled import unmanaged
 from bellweight.models.kernels.layouts import BUMP, CLIP, HINGE, SPOT, WAVE, WRITTEN
 
 

@@ -27,6 +27,26 @@ COORDINATE, HINGE, CLIP, BUMP, WAVE, SPOT, WRITTEN = range(7)
 """Kinds of atoms; see `Functions`."""
 
 
+class Grids(NamedTuple):
+    """Functions in groups that look at the same few coordinates, tabulated on all their values.
+
+    Group g looks at the coordinates at[start[g]:start[g + 1]] and has the cells
+    cell_start[g]:cell_start[g + 1], the last coordinate changing fastest. Its functions are
+    column[column_start[g]:column_start[g + 1]], and `table` has from table_start[g] on their
+    numbers, cell by cell. `value` has for each cell the sum of functions times coefficients, where
+    there are coefficients.
+    """
+
+    start: IntArray
+    at: IntArray
+    cell_start: IntArray
+    column_start: IntArray
+    column: IntArray
+    table_start: IntArray
+    table: FloatArray
+    value: FloatArray
+
+
 class Functions(NamedTuple):
     """W functions of the state, each the product of an earlier one and an atom.
 
@@ -40,6 +60,8 @@ class Functions(NamedTuple):
         WAVE       cos(w' x + number)
         SPOT       1 where x = w, otherwise 0
         WRITTEN    output `number` of the user's own function
+
+    `grids` has the functions tabulated, for models whose coordinates move independently.
     """
 
     prefix: IntArray
@@ -49,6 +71,7 @@ class Functions(NamedTuple):
     at: IntArray
     weight: FloatArray
     number: FloatArray
+    grids: Grids | None = None
 
 
 class Quadratic(NamedTuple):
@@ -85,12 +108,31 @@ class Dual(NamedTuple):
     reach: FloatArray
 
 
+class Lookahead(NamedTuple):
+    """How a policy is improved by one step of simulation in every decision.
+
+    A decision simulates up to `paths` futures of up to `horizon` steps, `first` of them before it
+    looks for the first time, and leaves the policy where the gain is `clear` standard errors below
+    zero; `hope` is the number of them that a choice needs at the end to be worth all paths. Where
+    events have a table of chances, event e happens when the random number lies in
+    [place[e], place[e] + chance).
+    """
+
+    paths: int
+    first: int
+    horizon: int
+    clear: float
+    hope: float
+    key: Any
+    place: FloatArray
+
+
 class Acting(NamedTuple):
     """A policy: greedy where there are coefficients, a rule where it has numbers, else uniform.
 
-    The value function is the largest of those with the rows of `coef` (J, W) as coefficients of
-    `functions`; where it is a single quadratic one, `quadratic` says so. `ties` decide between
-    actions that are equally good.
+    With a `lookahead` its decisions are improved by simulation. The value function is the largest
+    of those with the rows of `coef` (J, W) as coefficients of `functions`; where it is a single
+    quadratic one, `quadratic` says so. `ties` decide between actions that are equally good.
     """
 
     functions: Functions | None
@@ -99,6 +141,7 @@ class Acting(NamedTuple):
     rule: FloatArray | None
     ties: Table
     dual: Dual
+    lookahead: Lookahead | None = None
 
 
 class Where(NamedTuple):
@@ -152,6 +195,36 @@ class StepData(NamedTuple):
     weights: FloatArray
 
 
+class LocalTables(NamedTuple):
+    """Tables of a few coordinates and the action, each in C order one after another.
+
+    Table j looks at the coordinates at[start[j]:start[j + 1]]; its entries for a state x and an
+    action a begin at offset[j] + sum of stride[k] x[at[k]] + width[j] a.
+    """
+
+    start: IntArray
+    at: IntArray
+    stride: IntArray
+    offset: IntArray
+    width: IntArray
+    values: FloatArray
+
+
+class FactorData(NamedTuple):
+    """A factored model's numbers: coordinate i has first[i + 1] - first[i] values.
+
+    `laws` has the chances of the next values of each coordinate and `sums` their running sums, in
+    the same places.
+    """
+
+    parameters: FloatArray
+    first: IntArray
+    initial: Laws
+    laws: LocalTables
+    sums: FloatArray
+    costs: LocalTables
+
+
 class EventData(NamedTuple):
     """An event model's numbers, with chances and jumps where they are data.
 
@@ -187,6 +260,32 @@ class EventData(NamedTuple):
     combined: IntArray
 
 
+class Look(NamedTuple):
+    """What a lookahead writes to: see `lookahead.py`.
+
+    M + 1 copies of a state, as they begin and as they are (M + 1, d), whether they are `needed`,
+    may differ and still do, and their `change` in cost; Q candidates with their weights (Q, M + 1),
+    extra costs, sums of gains and squares, owners and members. `places` holds the place of the
+    action among the combinations of choices and the policy's own choice of each owner.
+    """
+
+    begun: Any
+    copies: Any
+    needed: IntArray
+    differs: IntArray
+    apart: IntArray
+    change: FloatArray
+    weight: FloatArray
+    extra: FloatArray
+    mean: FloatArray
+    square: FloatArray
+    alive: IntArray
+    owner: IntArray
+    member: IntArray
+    places: IntArray
+    noise: FloatArray
+
+
 class Work(NamedTuple):
     """Arrays that a loop writes to again and again."""
 
@@ -199,6 +298,7 @@ class Work(NamedTuple):
     quality: FloatArray
     atoms: FloatArray
     phi: FloatArray
+    look: Look
 
 
 class After(NamedTuple):

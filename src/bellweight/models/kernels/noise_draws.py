@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from bellweight.common.streams import draw, episode_key, pick, unmanaged
+from bellweight.common.compiled import compiled, draw, episode_key, pick, unmanaged
 from bellweight.models.kernels.layouts import EXPONENTIAL, FINITE, GAMMA, NORMAL
 
 _HALF_STEP = (
@@ -102,3 +102,19 @@ def fill_noise(key, step, laws, noise):
             noise[j] = -laws.first[j] * np.log1p(-u)
         else:
             noise[j] = laws.first[j] + u * (laws.second[j] - laws.first[j])
+
+
+@compiled
+def fill_rows(drawn, key, laws):
+    """Write draws of independent laws into each row of an array (n, m)."""
+    for row in range(len(drawn)):
+        fill_noise(episode_key(key, row), 0, laws, drawn[row])
+
+
+@compiled
+def fill_finite(drawn, first, base, starts, values, sums):
+    """Write one vector per episode first, first + 1, ... of independent finite laws."""
+    for row in range(drawn.shape[0]):
+        key = episode_key(base, first + row)
+        for j in range(drawn.shape[1]):
+            drawn[row, j] = values[pick(draw(key, j), sums, starts[j], starts[j + 1])]

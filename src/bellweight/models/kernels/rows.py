@@ -2,7 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-from bellweight.common.streams import unmanaged
+from bellweight.common.compiled import unmanaged
 from bellweight.models.kernels.actions import fill_quality
 from bellweight.models.kernels.events import add_ahead, expand_pair
 from bellweight.models.kernels.layouts import FAULTS, FINE

@@ -9,7 +9,7 @@ numbers come from the law itself, or from the user's sampler.
 
 import numpy as np
 
-from bellweight.common.streams import inlined, unmanaged
+from bellweight.common.compiled import inlined, inner
 from bellweight.models.kernels.layouts import (
     BAD_COST,
     FINE,
@@ -28,7 +28,7 @@ from bellweight.models.kernels.user_functions import (
 from bellweight.models.kernels.values import fill_features, value_change
 
 
-@inlined
+@inner
 def inside(state, data):
     """Return whether a state is in the box."""
     for i in range(DIMENSION):
@@ -37,7 +37,7 @@ def inside(state, data):
     return True
 
 
-@inlined
+@inner
 def first_state(state, stream, u, data, work):
     """Write a state of the initial law."""
     fill_noise(stream, 0, data.initial, work.raw)
@@ -45,7 +45,7 @@ def first_state(state, stream, u, data, work):
         state[i] = work.raw[i]
 
 
-@unmanaged
+@inner
 def step_to(state, action, data, successor, work):
     """Write the state after the random numbers in `work`; return a fault."""
     raw = work.raw
@@ -62,13 +62,13 @@ def step_to(state, action, data, successor, work):
     return FINE
 
 
-@inlined
+@inner
 def take_node(node, data, work):
     for j in range(data.nodes.shape[1]):
         work.noise[j] = data.nodes[node, j]
 
 
-@unmanaged
+@inner
 def advance(state, action, key, step, given, data, work):
     """Move to the next state; return a fault and the cost of the step."""
     if len(given) > 0:
@@ -86,12 +86,30 @@ def advance(state, action, key, step, given, data, work):
     return fault, cost
 
 
-@inlined
+@inner
+def advance_together(state, action, key, step, place, given, data, work):
+    """Move as `advance` does: the random numbers are the same under every action."""
+    return advance(state, action, key, step, given, data, work)
+
+
+@inner
+def fill_branches(state, base, data, look):
+    """Return that every action needs a first step of its own."""
+    return -1, 0
+
+
+@inner
+def with_choice(owner, member, data, look):
+    """Return the action of a candidate."""
+    return member
+
+
+@inner
 def prepare(state, data, functions, coef, quadratic, here, work):
     """Do nothing: actions share no successors."""
 
 
-@unmanaged
+@inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the expected cost of an action."""
     total, cost = 0.0, 0.0
@@ -112,7 +130,7 @@ def ahead(state, action, data, functions, coef, quadratic, here, work):
     return FINE, total, cost
 
 
-@unmanaged
+@inner
 def add_ahead(state, action, fresh, data, functions, after, work):
     """Write the expected change of features (W,); return a fault and the expected cost."""
     gain, phi, cost = after.gain, after.phi[0], 0.0
@@ -135,7 +153,7 @@ def add_ahead(state, action, fresh, data, functions, after, work):
     return FINE, cost
 
 
-@unmanaged
+@inner
 def expand_pair(state, action, data, chances, successors, work):
     """Write the weights (N,) of nodes and the states (N, d) after them; return fault and cost."""
     cost = 0.0

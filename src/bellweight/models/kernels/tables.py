@@ -2,9 +2,12 @@
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
+from typing import Any
+
 import numpy as np
 
-from bellweight.common.streams import absorb, mix, unmanaged
+from bellweight.common.checks import IntArray
+from bellweight.common.compiled import absorb, mix, unmanaged
 
 _FRACTIONS = 1048576.0  # states closer together than one over this share a slot, and cost a step
 
@@ -16,6 +19,11 @@ def hash_of(state):
     for i in range(len(state)):
         h = absorb(h, np.int64(np.floor(state[i] * _FRACTIONS)))
     return mix(h)
+
+
+def empty_slots(n_states: int) -> IntArray:
+    """Return the slots of a table that will hold so many states."""
+    return np.full(1 << max(1, int(np.ceil(np.log2(4 * n_states + 1)))), -1, dtype=np.int64)
 
 
 @unmanaged
@@ -46,6 +54,45 @@ def fill_slots(slots, states):
         while slots[place] >= 0:
             place = (place + np.uint64(1)) & mask
         slots[place] = row
+
+
+@unmanaged
+def add_distinct(slots, found, n_found, fresh):
+    """Enter states (n, d) that are not in a table yet, until it is full; return its rows."""
+    mask = np.uint64(len(slots) - 1)
+    for row in range(len(fresh)):
+        if n_found == len(found):
+            break
+        if find(fresh[row], slots, found) >= 0:
+            continue
+        place = np.uint64(hash_of(fresh[row])) & mask
+        while slots[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        slots[place] = n_found
+        for i in range(found.shape[1]):
+            found[n_found, i] = fresh[row, i]
+        n_found += 1
+    return n_found
+
+
+@unmanaged
+def count_distinct(slots, states):
+    """Enter states (n, d) into empty slots, each once; return how many are distinct."""
+    mask = np.uint64(len(slots) - 1)
+    n_found = 0
+    for row in range(len(states)):
+        if find(states[row], slots, states) < 0:
+            place = np.uint64(hash_of(states[row])) & mask
+            while slots[place] >= 0:
+                place = (place + np.uint64(1)) & mask
+            slots[place] = row
+            n_found += 1
+    return n_found
+
+
+def n_distinct(states: Any) -> int:
+    """Return how many distinct rows an array (n, d) has, in time linear in n."""
+    return int(count_distinct(empty_slots(len(states)), np.ascontiguousarray(states)))
 
 
 @unmanaged

@@ -2,7 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-from bellweight.common.streams import inlined, unmanaged
+from bellweight.common.compiled import inlined, inner
 from bellweight.models.kernels.features import fill_atoms, fill_products, largest_value
 from bellweight.models.kernels.user_functions import (
     DIMENSION,
@@ -15,14 +15,14 @@ SAME_MASS = 1e-9
 SLACK = 1e-9
 
 
-@unmanaged
+@inner
 def keep_noise(work, where):
     """Keep the random numbers of a step that went wrong."""
     for j in range(len(where.noise)):
         where.noise[j] = work.noise[j]
 
 
-@unmanaged
+@inner
 def fill_features(state, functions, atoms, phi):
     """Write the functions (W,) of a state."""
     fill_atoms(state, functions, atoms)
@@ -52,7 +52,7 @@ def quadratic_value_at(state, quadratic, slope):
     return total
 
 
-@unmanaged
+@inner
 def value_at(state, functions, coef, quadratic, work):
     """Return the value of a state and prepare the slope for differences around it."""
     if quadratic is not None:
@@ -61,7 +61,7 @@ def value_at(state, functions, coef, quadratic, work):
     return largest_value(coef, work.phi)
 
 
-@inlined
+@inner
 def quadratic_change(state, successor, quadratic, work):
     """Return the change of a quadratic function: few coordinates change in a typical step."""
     change = 0.0
@@ -75,7 +75,7 @@ def quadratic_change(state, successor, quadratic, work):
     return change
 
 
-@unmanaged
+@inner
 def value_change(state, successor, functions, coef, quadratic, here, work):
     """Return the value of the successor minus the value of the state, which is `here`."""
     if quadratic is not None:

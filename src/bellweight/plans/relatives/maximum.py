@@ -26,7 +26,8 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model
 from bellweight.policies import Greedy
-from bellweight.results.base import BaseResult
+from bellweight.results.base import PlanResult
+from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
@@ -34,8 +35,8 @@ from bellweight.weights.plan import Plan, SolveSettings
 
 
 @files.storable("PointwiseMaximumResult")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PointwiseMaximumResult(BaseResult):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PointwiseMaximumResult(PlanResult):
     """The largest of several value functions, its greedy policy, and the members it is made of.
 
     `coef` (J, K) has a row for each member. `lower_bound` is the value of the initial distribution
@@ -95,6 +96,7 @@ class PointwiseMaximumResult(BaseResult):
             title=f"Pointwise maximum on {self.members[0].model_name}",
             columns=tuple(column for column in _COLUMNS if column.key != hidden),
             rows=(*rows, {**whole, "half_width": self.cost.half_width}),
+            notes=notes_of(self.judgement),
         )
 
     def pictures(self) -> Pictures:
@@ -113,7 +115,7 @@ class PointwiseMaximumResult(BaseResult):
 
 
 @files.storable("PointwiseMaximum")
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PointwiseMaximum(Plan[PointwiseMaximumResult]):
     """Solve once for each method, on the same rows, and take the largest value in every state."""
 
@@ -148,6 +150,7 @@ class PointwiseMaximum(Plan[PointwiseMaximumResult]):
             lower_bound=setup.lower_bound([(one.coef, one.moments) for one in members]),
             cost=setup.cost(policy),
             seconds=time.perf_counter() - began,
+            warnings=tuple(dict.fromkeys(note for one in members for note in one.warnings)),
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight.backends import Estimate, listed
+from bellweight.backends import Estimate, Setup, listed
 from bellweight.backends.tabular import TabularSetup
 from bellweight.basis import Basis, Fourier
 from bellweight.basis.composed import stacked_on
@@ -27,11 +27,11 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model, TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
-from bellweight.policies import Greedy
+from bellweight.policies import Greedy, Policy
 from bellweight.program import TabularRows, repaired
-from bellweight.results.base import BaseResult
+from bellweight.results.base import PlanResult
+from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
-from bellweight.simulation import Simulation
 from bellweight.solve import run_part
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
@@ -41,8 +41,8 @@ _STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of t
 
 
 @files.storable("SelfGuidedResult")
-@dataclass(frozen=True, eq=False)
-class SelfGuidedResult(BaseResult):
+@dataclass(frozen=True, eq=False, repr=False)
+class SelfGuidedResult(PlanResult):
     """What a self-guided run found: one result for each number of functions, in order.
 
     The first is that of the basis as given. `lower_bound` is the highest bound, that of the last;
@@ -106,7 +106,7 @@ class SelfGuidedResult(BaseResult):
             title=f"Self-guided on {self.results[0].model_name}",
             columns=_COLUMNS,
             rows=tuple(rows),
-            notes=(f"The optimal cost lies between {low} and {high}.",),
+            notes=(f"The optimal cost lies between {low} and {high}.", *notes_of(self.judgement)),
         )
 
     def pictures(self) -> Pictures:
@@ -119,7 +119,7 @@ class SelfGuidedResult(BaseResult):
 
 
 @files.storable("SelfGuided")
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SelfGuided(Plan[SelfGuidedResult]):
     """Add random features until they do not help, each program guided by the one before.
 
@@ -167,10 +167,12 @@ class SelfGuided(Plan[SelfGuidedResult]):
             waves.append(telling)
             basis = stacked_on(settings.basis, _together(waves), model.states.shape[1])
             rows = GuidedRows(model, basis, _feasible_values(model, results[-1]))
-            results.append(
-                run_part(TabularSetup(rows, Simulation()), self.weights, settings, owner=self)
-            )
-        return SelfGuidedResult(tuple(results), time.perf_counter() - began)
+            results.append(run_part(TabularSetup(rows), self.weights, settings, owner=self))
+        found = SelfGuidedResult(tuple(results), time.perf_counter() - began)
+        return replace(found, warnings=found.result.warnings)
+
+    def target(self, setup: Setup) -> Policy | None:
+        return self.weights.prepare(setup).target_policy
 
     def _is_done(self, results: list[Result]) -> bool:
         """Return whether nothing is left to gain, or the last batch gained nothing."""

@@ -26,6 +26,7 @@ from bellweight.common.status import SolverError, Status
 from bellweight.program import Audit, ListedRows, Solution, cost_unit
 from bellweight.program.basis_equations import sharpen
 from bellweight.program.cutting_planes import CuttingPlanes
+from bellweight.program.doubts import doubts_of
 from bellweight.program.master import CappedLp, LpAnswer
 from bellweight.program.simplex import ray_text
 from bellweight.program.working_set import WorkingSet
@@ -59,7 +60,12 @@ class SmoothedProgram:
         """Names of the basis functions that depend on earlier ones; their coefficients are zero."""
         return self._working.rows.functions.dropped
 
-    def solve(self, moments: FloatArray, reference: FloatArray | None = None) -> SmoothedSolution:
+    def solve(
+        self,
+        moments: FloatArray,
+        reference: FloatArray | None = None,
+        until: float | None = None,
+    ) -> SmoothedSolution:
         """Return the audited optimum for these moments (K,)."""
         began = time.perf_counter()
         self._working.rows.functions.check_reachable(moments)
@@ -235,6 +241,7 @@ class _SmoothedLoop(CuttingPlanes[_Vertex]):
         )
         return SmoothedSolution(
             status=Status.OPTIMAL if audit.passed else Status.INACCURATE,
+            doubts=doubts_of(audit),
             coef=coef,
             objective=objective,
             moments=self.moments,

@@ -9,7 +9,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.streams import Keys
 
 
-class Rollout(Protocol):
+class Episodes(Protocol):
     """What can be simulated in blocks of episodes."""
 
     def block(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:

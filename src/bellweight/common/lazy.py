@@ -1,0 +1,63 @@
+"""Names of a package that are loaded when they are first asked for.
+
+Importing everything takes seconds, and a program that asks for one name need not wait for the
+others. A package says where its names live; type checkers read the same from a block of imports
+under `TYPE_CHECKING`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+_waiting: set[str] = set()
+
+
+def names(package: str, homes: Mapping[str, str], public: Iterable[str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package.
+
+    `homes` says in which modules its names live: module -> the names, with spaces between them.
+    Public names without a home are modules of the package themselves.
+    """
+    home_of = {name: module for module, told in homes.items() for name in told.split()}
+    inner = {name: f"{package}.{name}" for name in public if name not in home_of}
+    _waiting.update(homes, inner.values())
+
+    def found(name: str) -> Any:
+        if name in inner:
+            return import_module(inner[name])
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    module = sys.modules[package]
+    module.__class__ = _Package
+    module.__dict__["_functions"] = {
+        name for name, home in home_of.items() if home == f"{package}.{name}"
+    }
+    return found
+
+
+class _Package(ModuleType):
+    """A package in which some modules have the name of the function they hold.
+
+    Importing such a module would put it in the function's place; here the function stays.
+    """
+
+    _functions: frozenset[str] = frozenset()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._functions and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+def load_all() -> None:
+    """Import everything that still waits to be asked for, what that brings with it included."""
+    while _waiting:
+        import_module(_waiting.pop())

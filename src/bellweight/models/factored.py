@@ -1,0 +1,483 @@
+"""Models of many parts that move in the same step, each by a law of its own.
+
+A state has d coordinates with finitely many values each. Given the state x and the action a, they
+move independently, and coordinate i looks at few of them:
+
+    P(next | x, a) = product over i of law_i(next_i | x on its scope, a),
+    cost(x, a)     = sum of functions of few coordinates and the action.
+
+Nothing lists the joint successors, of which there are as many as states. Episodes draw one number
+for each coordinate. The expectation of a function of few coordinates is a sum over their values, so
+that rows are exact for bases of such functions, and `LocalRows` searches the rows of all states
+(Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms for factored MDPs", 2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bellweight.common import checks, identity, tolerances
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.status import ModelError
+from bellweight.models import compile
+from bellweight.models.compile import Called, Source, Written
+from bellweight.models.function_model import FunctionModel, action_labels
+from bellweight.models.initial import product_moments
+from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
+from bellweight.models.laws import Law
+from bellweight.models.local import LocalCoordinate, LocalCoordinates
+from bellweight.models.loops import Loops
+from bellweight.models.noise import laid_out, law_list
+from bellweight.models.parameters import Parameters
+from bellweight.models.spread import Box
+from bellweight.models.tabular import TabularModel
+
+_MOST_JOINT = 1 << 22  # joint successors that are listed for some pairs
+_MOST_ENTRIES = 1 << 22  # of the table of one law
+_FAR_STATES = 4_096
+_BLOCK = 4_096  # pairs at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A part of a factored model that looks at the coordinates in `scope` and at the action.
+
+    `of` is a function of their values and the action, `of(x_i, x_j, action)`, or the array of all
+    its answers, with an axis for each coordinate of the scope and one for the action. For a law the
+    answer is the list of chances of the next values, for a cost a number, for a rule True or False.
+    """
+
+    scope: Sequence[int]
+    of: Callable[..., Any] | Any
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A part laid out: its scope in increasing order, values (sizes of the scope, A, width)."""
+
+    scope: tuple[int, ...]
+    values: FloatArray
+
+    def at(self, states: Any, actions: IntArray) -> FloatArray:
+        """Return the entries (n, width) of pairs."""
+        return np.asarray(self.values[(*(states[:, i] for i in self.scope), actions)])
+
+    def at_points(self, points: IntArray) -> FloatArray:
+        """Return the entries (n, width) at points (n, scope and action)."""
+        return np.asarray(self.values[tuple(points.T)])
+
+    def first_at(self, points: IntArray) -> FloatArray:
+        """Return the first entries (n,) at points."""
+        return self.at_points(points)[:, 0]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FactoredModel(FunctionModel):
+    """A Markov decision process whose coordinates move independently, given state and action.
+
+    `sizes` (d,) are the numbers of values of the coordinates, 0, 1, ... each. `actions` are labels,
+    or how many there are. `laws` has a `Local` for each coordinate, the law of its next value;
+    `costs` has those whose sum is the cost, `admissible` rules that must all hold (default: every
+    action is admissible). Functions are called once for each combination when the model is built;
+    they are plain Python and are not compiled.
+
+    `initial` is a state or a list of finite laws, one for each coordinate.
+
+        machine = Local([0], lambda level, action: [1, 0, 0] if action else worn[level])
+
+    `bw.solve` takes `LocalRows()` by itself where the basis has functions of few coordinates: then
+    the rows of all states count, and the lower bound is proven.
+    """
+
+    sizes: Any
+    actions: Any
+    laws: Sequence[Local]
+    costs: Sequence[Local]
+    discount: float
+    initial: Any = None
+    admissible: Sequence[Local] = ()
+    compiled: bool = True
+    name: str = "factored model"
+    cost_growth: float | None = None
+    dimension: int = field(init=False)
+    numbers: Parameters = field(init=False, repr=False)
+    _given: Mapping[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
+        sizes = tuple(checks.count(n, "sizes") for n in np.atleast_1d(self.sizes).tolist())
+        put(self, "sizes", sizes)
+        put(self, "dimension", len(sizes))
+        put(self, "actions", action_labels(self.actions, "actions"))
+        put(self, "discount", checks.discount_factor(self.discount))
+        put(self, "numbers", Parameters.of(None))
+        if len(self.laws) != len(sizes):
+            raise ModelError(
+                f"laws has {len(self.laws)} entries, expected one for each of the {len(sizes)} "
+                "coordinates"
+            )
+        _ = self.law_tables, self.cost_tables, self._rule_tables, self.initial_laws
+        self._check_rules()
+
+    @property
+    def value_counts(self) -> tuple[int, ...]:
+        counts: tuple[int, ...] = self.sizes
+        return counts
+
+    @cached_property
+    def law_tables(self) -> tuple[_Table, ...]:
+        """The laws as tables."""
+        return tuple(self._law(law, i) for i, law in enumerate(self.laws))
+
+    @cached_property
+    def cost_tables(self) -> tuple[_Table, ...]:
+        """The costs as tables."""
+        return tuple(
+            self._table(part, 1, f"costs[{j}]", "a number") for j, part in enumerate(self.costs)
+        )
+
+    @cached_property
+    def _rule_tables(self) -> tuple[_Table, ...]:
+        given = enumerate(self.admissible)
+        return tuple(self._table(part, 1, f"admissible[{j}]", "True or False") for j, part in given)
+
+    @cached_property
+    def initial_laws(self) -> tuple[FloatArray, ...]:
+        """The chances of each coordinate's values at the start."""
+        given = np.zeros(self.dimension) if self.initial is None else self.initial
+        laws = law_list(given, "initial")
+        if len(laws) != self.dimension:
+            raise ModelError(
+                f"initial has {len(laws)} coordinates, expected {self.dimension}: give a state, or "
+                "one law for each coordinate"
+            )
+        found = []
+        for i, (law, size) in enumerate(zip(laws, self.sizes, strict=True)):
+            whole = isinstance(law, Law) and (law.values == np.rint(law.values)).all()
+            if not isinstance(law, Law) or not whole or not (law.values >= 0).all():
+                raise ModelError(f"initial[{i}] is {law!r}, expected a finite law of whole numbers")
+            if law.values.max() >= size:
+                raise ModelError(
+                    f"initial[{i}] takes the value {law.values.max():g}, outside the state space: "
+                    f"coordinate {i} has the values 0 to {size - 1}"
+                )
+            mass = np.bincount(law.values.astype(np.int64), law.chances, size)
+            found.append(mass.astype(np.float64))
+        return tuple(found)
+
+    @cached_property
+    def structure(self) -> LocalCoordinates:
+        """The local parts, as `LocalRows` takes them; the action is one variable more."""
+        action = self.dimension
+        return LocalCoordinates(
+            discount=self.discount,
+            limits=np.array(self.sizes) - 1,
+            choices=(self.n_actions,),
+            cost_terms=[((*t.scope, action), t.first_at) for t in self.cost_tables],
+            coordinates=[LocalCoordinate((*t.scope, action), t.at_points) for t in self.law_tables],
+            rules=[((*t.scope, action), t.first_at) for t in self._rule_tables],
+            initial=self.initial_laws,
+        )
+
+    @cached_property
+    def largest_cost(self) -> float:
+        """A bound on the absolute cost of any pair."""
+        return float(sum(np.abs(table.values).max() for table in self.cost_tables))
+
+    @cached_property
+    def source(self) -> Source:
+        """The text of the compiled model; it has no number but the sizes of things."""
+        return self.source_with({})
+
+    @cached_property
+    def loops(self) -> Loops:
+        return Loops(
+            self.source, self._data, self.discount, self.actions, self.dimension,
+            n_events=sum(self.sizes), n_draws=self.dimension, n_noise=0, keeps_events=False,
+        )  # fmt: skip
+
+    @cached_property
+    def digest(self) -> str:
+        tables = [*self.law_tables, *self.cost_tables, *self._rule_tables]
+        parts = tuple((table.scope, table.values) for table in tables)
+        counts = (self.sizes, self.n_actions, len(self.cost_tables), self.discount)
+        return identity.digest((counts, parts, self.initial_laws))
+
+    @property
+    def start(self) -> FloatArray | None:
+        certain = all(chances.max() == 1.0 for chances in self.initial_laws)
+        return np.array([float(c.argmax()) for c in self.initial_laws]) if certain else None
+
+    def initial_moments(self, words: list[tuple[int, ...]]) -> FloatArray:
+        return product_moments(list(self.initial_laws), words)
+
+    def far_states(self) -> tuple[str, Any]:
+        return "over all states", self.spread_states(_FAR_STATES)
+
+    @cached_property
+    def _sides(self) -> tuple[list[float], list[float], list[bool]]:
+        high = [float(size - 1) for size in self.sizes]
+        return [0.0] * self.dimension, high, [True] * self.dimension
+
+    def box(self) -> Box:
+        top = np.array(self.sizes, dtype=np.float64) - 1.0
+        return Box(np.zeros(self.dimension), top, np.ones(self.dimension, dtype=np.bool_))
+
+    def limit(self, axis: int) -> float:
+        return float(self.sizes[axis] - 1)
+
+    def spread_states(self, n: int, seed: int = 0) -> Any:
+        """Return at most n distinct states, drawn evenly from all."""
+        drawn = np.random.default_rng(seed).integers(0, self.sizes, size=(n, self.dimension))
+        return np.unique(drawn, axis=0)
+
+    def check_states(self, states: Any, name: str = "states") -> IntArray:
+        """Return states as an integer array (n, d), or say why they are not states."""
+        raw = np.asarray(states)
+        raw = raw[None, :] if raw.ndim == 1 else raw
+        if raw.ndim != 2 or raw.shape[1] != self.dimension or len(raw) == 0:
+            raise ModelError(f"{name} has shape {raw.shape}, expected (n, {self.dimension})")
+        found = checks.float_array(raw, name, (-1, -1))
+        wrong = checks.first_index((found != np.rint(found)) | (found < 0) | (found >= self.sizes))
+        if wrong is not None:
+            n, i = wrong
+            raise ModelError(
+                f"{name}[{n}] is {raw[n].tolist()}: coordinate {i} is none of 0 to "
+                f"{self.sizes[i] - 1}"
+            )
+        return np.ascontiguousarray(found.astype(np.int64))
+
+    def source_with(self, functions: Mapping[str, Called]) -> Source:
+        return compile.model_source(
+            "factors",
+            compile.with_optional(self._written, functions),
+            {
+                "DIMENSION": self.dimension,
+                "N_ACTIONS": self.n_actions,
+                "N_DRAWS": self.dimension,
+                "HAS_INITIAL": False,
+                "HAS_WRITTEN": "functions" in functions,
+            },
+            compiled=self.compiled,
+        )
+
+    def expand(self, states: Any, actions: IntArray) -> tuple[Any, Any, Any]:
+        """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs.
+
+        E is the largest number of joint successors of a pair; this is for small models and for
+        tests, nothing else lists them.
+        """
+        laws = [table.at(states, actions) for table in self.law_tables]
+        reached = [[np.flatnonzero(law[n]) for law in laws] for n in range(len(states))]
+        most = max(prod(map(len, each)) for each in reached)
+        if most * len(states) > _MOST_JOINT:
+            raise ModelError(
+                f"{len(states)} pairs have up to {most:.2g} joint successors each, too many to be "
+                "listed: use LocalRows(), or SampledRows(states) with functions of few coordinates"
+            )
+        chances = np.zeros((len(states), most))
+        successors = np.repeat(np.asarray(states)[:, None, :], most, axis=1)
+        for n, each in enumerate(reached):
+            joint = np.array(list(product(*each)), dtype=np.int64)
+            successors[n, : len(joint)] = joint
+            of_each = [law[n][joint[:, i]] for i, law in enumerate(laws)]
+            chances[n, : len(joint)] = np.prod(of_each, axis=0)
+        return self.costs_of(states, actions), chances, successors
+
+    def to_tabular(self, max_states: int = 20_000) -> TabularModel:
+        """Return the same model with its states listed, in lexicographic order."""
+        n_states = prod(self.sizes)
+        if n_states > max_states:
+            raise ModelError(
+                f"{n_states:.3g} states, expected at most {max_states:,}: solve the model as it "
+                "is, or raise max_states"
+            )
+        states = np.indices(self.sizes).reshape(self.dimension, -1).T.astype(np.int64)
+        states = np.ascontiguousarray(states)
+        pair_state, pair_action = np.nonzero(self.admissible_mask(states))
+        blocks = [
+            sparse.csr_array(self._joint(states[pair_state[k]], pair_action[k]))
+            for k in _blocks(len(pair_state))
+        ]
+        initial = np.ones(1)
+        for chances in self.initial_laws:
+            initial = np.outer(initial, chances).ravel()
+        return TabularModel.from_pairs(
+            self.costs_of(states[pair_state], pair_action), sparse.vstack(blocks), pair_state,
+            pair_action, self.discount, initial, state_vectors=states, action_labels=self.actions,
+            name=self.name,
+        )  # fmt: skip
+
+    def _joint(self, states: IntArray, actions: IntArray) -> FloatArray:
+        """Return the chances (n, S) of all states after some pairs."""
+        joint = np.ones((len(states), 1))
+        for table in self.law_tables:
+            own = table.at(states, actions)
+            joint = (joint[:, :, None] * own[:, None, :]).reshape(len(states), -1)
+        return joint
+
+    def __repr__(self) -> str:
+        return (
+            f"FactoredModel({self.name!r}: {self.dimension} coordinates, {prod(self.sizes):.3g} "
+            f"states, {self.n_actions} actions, discount {self.discount:g})"
+        )
+
+    @cached_property
+    def _written(self) -> Written:
+        """The text of what the loops call: whether an action is admissible."""
+        lines, offset = [], 0
+        for table in self._rule_tables:
+            place = [str(offset), f"action * {table.values.shape[-1]}"]
+            strides = _strides(table.values.shape)
+            place += [f"state[{i}] * {s}" for i, s in zip(table.scope, strides, strict=False)]
+            lines += [f"if parameters[{' + '.join(place)}] == 0.0:", "    return False"]
+            offset += table.values.size
+        body = "\n    ".join([*lines, "return True"])
+        called = {
+            "admissible": Called(None, ("state", "action", "parameters"), body),
+            "initial": Called(None, ("state", "u", "parameters")),
+        }
+        return Written().adding(called)
+
+    @cached_property
+    def _data(self) -> FactorData:
+        rules = [table.values.ravel() for table in self._rule_tables]
+        starts = [Law(np.arange(len(c), dtype=np.float64), c) for c in self.initial_laws]
+        sums = []
+        for table in self.law_tables:
+            running = np.cumsum(table.values, axis=-1)
+            running[..., -1] = np.inf
+            sums.append(running.ravel())
+        data: FactorData = uniform(
+            FactorData(
+                parameters=np.concatenate([*rules, np.zeros(1)]),
+                first=np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64),
+                initial=laid_out(starts),
+                laws=_flat(self.law_tables),
+                sums=np.concatenate(sums),
+                costs=_flat(self.cost_tables),
+            )
+        )
+        return data
+
+    def _law(self, law: Local, i: int) -> _Table:
+        table = self._table(law, self.sizes[i], f"laws[{i}]", f"{self.sizes[i]} chances")
+        total = table.values.sum(axis=-1)
+        bad = (table.values < 0.0).any(axis=-1) | (np.abs(total - 1.0) > tolerances.PROBABILITY)
+        wrong = checks.first_index(bad)
+        if wrong is not None:
+            raise ModelError(
+                f"laws[{i}] gives {table.values[wrong].tolist()} for {self._place(table, wrong)}, "
+                f"with the sum {total[wrong]:.12g}, expected chances that sum to 1"
+            )
+        return table
+
+    def _table(self, part: Any, width: int, name: str, wanted: str) -> _Table:
+        """Lay out a part; `width` numbers are expected of each answer."""
+        if not isinstance(part, Local):
+            raise ModelError(f"{name} is {part!r}, expected Local(scope, function)")
+        scope = tuple(int(i) for i in part.scope)
+        if len(set(scope)) < len(scope) or any(i not in range(self.dimension) for i in scope):
+            raise ModelError(
+                f"{name} has the scope {list(part.scope)}, expected coordinates from 0 to "
+                f"{self.dimension - 1}, each once"
+            )
+        shape = (*(self.sizes[i] for i in scope), self.n_actions)
+        if prod(shape) * width > _MOST_ENTRIES:
+            raise ModelError(
+                f"{name} has {prod(shape) * width:.2g} entries, expected at most "
+                f"{_MOST_ENTRIES:,}: let it look at fewer coordinates"
+            )
+        values = self._answers(part, shape, width, name, wanted)
+        wrong = checks.first_index(np.asarray(~np.isfinite(values).all(axis=-1)))
+        order = np.argsort(scope)
+        table = _Table(
+            tuple(sorted(scope)), np.transpose(values, (*order, len(scope), len(scope) + 1)).copy()
+        )
+        if wrong is not None:
+            place = (*(wrong[k] for k in order), wrong[-1])
+            raise ModelError(
+                f"{name} gives {values[wrong].tolist()} for {self._place(table, place)}, expected "
+                "finite numbers"
+            )
+        return table
+
+    def _answers(
+        self, part: Local, shape: tuple[int, ...], width: int, name: str, wanted: str
+    ) -> FloatArray:
+        if not callable(part.of):
+            full = shape if width == 1 and np.ndim(part.of) == len(shape) else (*shape, width)
+            given = checks.float_array(part.of, name, full, finite=False)
+            return given.reshape(*shape, width)
+        values = np.zeros((*shape, width))
+        for place in np.ndindex(*shape):
+            try:
+                answer = np.ravel(np.asarray(part.of(*place), dtype=np.float64))
+            except (TypeError, ValueError, ArithmeticError, LookupError) as problem:
+                raise ModelError(
+                    f"{name} fails for the values {list(place[:-1])} of coordinates "
+                    f"{list(part.scope)} and action {place[-1]} ({type(problem).__name__}: "
+                    f"{problem}): it is called with these values and the action, and returns "
+                    f"{wanted}"
+                ) from None
+            if answer.shape != (width,):
+                raise ModelError(
+                    f"{name} gives {answer.tolist()} for the values {list(place[:-1])} of "
+                    f"coordinates {list(part.scope)} and action {place[-1]}, expected {wanted}"
+                )
+            values[place] = answer
+        return values
+
+    def _place(self, table: _Table, place: tuple[int, ...]) -> str:
+        """Return which values and which action an entry belongs to."""
+        values = [f"x{i + 1} = {v}" for i, v in zip(table.scope, place, strict=False)]
+        return ", ".join([*values, f"action {place[-1]} ({self.label(place[-1])})"])
+
+    def _check_rules(self) -> None:
+        """Look for states in which no action is admissible, where that is easy to see."""
+        if not self._rule_tables:
+            return
+        for number, _ in enumerate(self.admissible):
+            table = self._rule_tables[number]
+            empty = checks.first_index(np.asarray(~(table.values[..., 0] > 0.0).any(axis=-1)))
+            if empty is not None:
+                state = [f"x{i + 1} = {v}" for i, v in zip(table.scope, empty, strict=True)]
+                raise ModelError(
+                    f"admissible[{number}] allows no action where {', '.join(state) or 'ever'}: "
+                    "allow at least one in every state"
+                )
+        self.admissible_mask(self.spread_states(_FAR_STATES))
+
+
+def _flat(tables: Sequence[_Table]) -> LocalTables:
+    """Return tables one after another."""
+    starts = np.concatenate([[0], np.cumsum([len(t.scope) for t in tables])])
+    offsets = np.concatenate([[0], np.cumsum([t.values.size for t in tables])])[:-1]
+    strides = [s for t in tables for s in _strides(t.values.shape)[: len(t.scope)]]
+    return LocalTables(
+        starts.astype(np.int64),
+        np.array([i for t in tables for i in t.scope], dtype=np.int64),
+        np.array(strides, dtype=np.int64),
+        offsets.astype(np.int64),
+        np.array([t.values.shape[-1] for t in tables], dtype=np.int64),
+        np.concatenate([*(t.values.ravel() for t in tables), np.zeros(0)]),
+    )
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    """Return how far apart neighbours along each axis of an array in C order are."""
+    return [prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for first in range(0, n, _BLOCK):
+        yield slice(first, min(n, first + _BLOCK))

@@ -1,0 +1,104 @@
+"""What can be seen of a step model's functions when it is built: answers, inputs, first states."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellweight.common import checks
+from bellweight.common.status import ModelError
+
+if TYPE_CHECKING:
+    from bellweight.models.step import StepModel
+
+_CHECKED_STATES = 32
+
+
+def place_of(function: Any, role: str) -> str:
+    """Return which function it is and where it stands."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", role)
+    where = "" if code is None else f" ({Path(code.co_filename).name}, line {code.co_firstlineno})"
+    return f"{role} function {name!r}{where}"
+
+
+def first_answer(model: StepModel, state: Any) -> Any:
+    """Return what step answers in a first state (d,): its form decides how it is called."""
+    answer = _called(model, model.step, "step", state)
+    if answer is None or np.shape(answer) not in _shapes(model):
+        found = "nothing" if answer is None else f"{answer!r}"
+        raise ModelError(
+            f"{place_of(model.step, 'step')} returns {found}, expected the next state, "
+            f"{model.dimension} numbers: return them as a tuple or an array, or take `successor` "
+            "and fill it in"
+        )
+    return answer
+
+
+def _shapes(model: StepModel) -> list[tuple[int, ...]]:
+    return [(model.dimension,), ()] if model.dimension == 1 else [(model.dimension,)]
+
+
+def check_inputs(model: StepModel, state: Any) -> None:
+    """Refuse functions that change the state or the noise that they are given."""
+    given = {"step": model.step, "cost": model.cost, "admissible": model.admissible}
+    for role, function in given.items():
+        if function is not None:
+            _called(model, function, role, state)
+
+
+def _called(model: StepModel, function: Any, role: str, state: Any) -> Any:
+    """Call a function as plain Python in a first state, and look at what it did."""
+    noise = np.array(model.nodes[0])
+    given = {
+        "state": state.copy(), "action": 0, "noise": noise.copy(),
+        "parameters": model.numbers.given if model.numbers.layout else model.numbers.numbers,
+        "successor": np.zeros(model.dimension),
+    }  # fmt: skip
+    try:
+        answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
+    except Exception as problem:
+        raise ModelError(
+            f"{place_of(function, role)} fails in state {state.tolist()} with action 0 and noise "
+            f"{noise.tolist()} ({type(problem).__name__}: {problem}): correct it there"
+        ) from None
+    for name, before in (("state", state), ("noise", noise)):
+        if not np.array_equal(given[name], before):
+            raise ModelError(
+                f"{place_of(function, role)} changes the {name} it is given: {before.tolist()} "
+                f"became {given[name].tolist()}: work on a copy, as in {name} = {name}.copy()"
+            )
+    return answer
+
+
+def check_start(model: StepModel) -> None:
+    """Look at the first states for what can be seen at once."""
+    states = model.sample_initial(0, _CHECKED_STATES, np.uint64(1))
+    states = np.unique(model.check_states(states, "initial"), axis=0)
+    number, action = np.nonzero(model.admissible_mask(states))
+    check_moves(model, states[number], action, some_stay=model.n_nodes == 1)
+
+
+def check_moves(model: StepModel, states: Any, actions: Any, *, some_stay: bool = False) -> None:
+    """Refuse functions that change their input, and a step that never leads anywhere else.
+
+    Faults of single steps are raised with the state, the action and the noise.
+    """
+    given = states.copy()
+    _, _, successors = model.expand(given, actions)
+    changed = checks.first_index(given != states)
+    if changed is not None:
+        raise ModelError(
+            f"{place_of(model.step, 'step')} or the cost changes the state it is given: "
+            f"{states[changed[0]].tolist()} became {given[changed[0]].tolist()}: work on a copy, "
+            "and return the next state"
+        )
+    if (successors == states[:, None, :]).all() and not some_stay:
+        raise ModelError(
+            f"{place_of(model.step, 'step')} returns the state it was given, for "
+            f"{len(np.unique(states, axis=0))} states, all actions and all nodes of the noise: "
+            "return the next state"
+        )

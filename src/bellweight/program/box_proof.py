@@ -1,0 +1,274 @@
+"""Bounds on the violation of rows over a whole box, proven from what a user declares of a model.
+
+With a value function V(x) = sum over i of v_i(x_i), each v_i piecewise linear, and finitely many
+nodes w of the noise, the slack of an action,
+
+    g(x) = sum over w of weight_w [cost(x, a, w) + discount V(step(x, a, w))] - V(x),
+
+is bounded below over the box in two ways.
+
+**Bends** (one dimension). Where step and cost are piecewise linear in x and bend only at declared
+states, g is piecewise linear, too: it bends there, at the kinks of V, and where a piece of the step
+meets a kink. On each piece the step is a line, so these states are found by division. The least
+value of g is found among them and the ends of the box.
+
+**Lipschitz constants** (any dimension, practical in one and two). Where |step(x) - step(x')| <= S
+|x - x'| and |cost(x) - cost(x')| <= C |x - x'| in the maximum norm, g over a cell with centre c and
+half-width r is at least
+
+    g(c) - C r - |v'| r - discount E[|v'| near step(c)] S r,
+
+where |v'| is the sum over coordinates of the largest slope of v_i in the cell, or within S r of the
+next state. The box is cut into cells, and those with the lowest bound are cut again, until the
+bound is close to the lowest g found or a limit on their number is reached.
+
+Both hold for the model with its nodes; rounding is counted by a margin relative to the terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from bellweight.basis.compiled import CompiledBasis
+from bellweight.common.checks import FloatArray
+from bellweight.models.declared import bends_at, stepped
+from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
+from bellweight.models.laws import Law
+from bellweight.models.noise import product_nodes
+from bellweight.models.step import StepModel
+from bellweight.program.repair import Repaired
+from bellweight.program.sampled_rows import EventRows
+
+_UNIT = 2.0**-53
+_SPARE = 8.0
+_CELLS = 400_000  # for all actions together
+_PLAIN_CELLS = 4_000  # where the model runs as plain Python
+_CUT = 4_096  # cells that are cut at a time
+_CLOSE = 1e-3  # of the cost scale: no finer bound is looked for
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A piecewise linear function of one coordinate: its kinks and the slopes between them."""
+
+    kinks: FloatArray
+    slopes: FloatArray
+
+    def steepest(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the largest absolute slope over intervals (n,)."""
+        first = np.searchsorted(self.kinks, low, side="left")
+        last = np.searchsorted(self.kinks, high, side="right")
+        found = np.abs(self.slopes[first])
+        for k in range(1, int((last - first).max(initial=0)) + 1):
+            found = np.maximum(found, np.abs(self.slopes[np.minimum(first + k, last)]))
+        return np.asarray(found)
+
+
+def violation_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> float | None:
+    """Return a number that no violation exceeds, None where nothing is declared that gives one."""
+    declared = model.bends is not None or model.lipschitz is not None
+    if not declared or model.admissible is not None or not _is_box(model):
+        return None
+    lines = _lines(rows, model, coef)
+    if lines is None:
+        return None
+    if model.bends is not None:
+        return _by_bends(rows, model, coef, lines[0])
+    return _by_cells(rows, model, coef, lines)
+
+
+def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repaired | None:
+    """Return coefficients at which all rows hold, by moving the constant, where that is proven."""
+    moments = _first_moments(rows, model)
+    violation = None if moments is None else violation_in_box(rows, model, coef)
+    if moments is None or violation is None:
+        return None
+    before = float(moments @ coef)
+    drop = max(violation, 0.0) / (1.0 - model.discount)
+    error = _SPARE * _UNIT * (len(coef) + 64) * float(np.abs(moments) @ np.abs(coef))
+    value = before - (1.0 + 4.0 * _UNIT) * drop - error
+    return Repaired(
+        coef=coef - drop * rows.constant(),
+        value=value,
+        violation=max(violation, 0.0),
+        loss=before - value,
+    )
+
+
+def proof_text(model: StepModel) -> tuple[str, str]:
+    """Return the kind of the bound and how it is known."""
+    how = "declared bends" if model.bends is not None else "declared Lipschitz constants"
+    text = f"over the whole box, from {how} of step and cost"
+    if model.are_draws:
+        return "estimated", f"{text}, for the model with its {model.n_nodes:,} draws of the noise"
+    if model.has_quadrature:
+        nodes = f"{model.n_nodes:,} quadrature nodes"
+        return "estimated", f"{text}, for the model with its {nodes} in place of the law"
+    return "exact", text
+
+
+def _is_box(model: StepModel) -> bool:
+    finite = np.isfinite(model.lower).all() and np.isfinite(model.upper).all()
+    return bool(finite) and not model.integer.any()
+
+
+def _lines(rows: EventRows, model: StepModel, coef: FloatArray) -> list[_Line] | None:
+    """Return V as a sum of piecewise linear functions of one coordinate, None if it is none."""
+    compiled = CompiledBasis.of(rows.basis, model.dimension)
+    bends: list[dict[float, float]] = [{} for _ in range(model.dimension)]
+    slopes = np.zeros(model.dimension)  # left of all kinks
+    for term, c in zip(compiled.terms, coef, strict=True):
+        if not term:
+            continue
+        atom = term[0]
+        if len(term) > 1 or len(atom.index) != 1 or atom.kind not in (COORDINATE, HINGE, CLIP):
+            return None
+        i, weight = atom.index[0], atom.weight[0] if atom.weight else 1.0
+        if atom.kind == COORDINATE:
+            slopes[i] += c
+            continue
+        # max(w x - k, 0) is flat on the left where w > 0, min(w x, k) on the right.
+        kink, rises = atom.number / weight, (atom.kind == HINGE) == (weight > 0.0)
+        slopes[i] += 0.0 if rises else c * weight
+        change = abs(weight) * c if atom.kind == HINGE else -abs(weight) * c
+        bends[i][kink] = bends[i].get(kink, 0.0) + change
+    lines = []
+    for own, first in zip(bends, slopes, strict=True):
+        kinks = np.array(sorted(own))
+        changes = np.array([own[k] for k in sorted(own)])
+        lines.append(_Line(kinks, first + np.concatenate([[0.0], np.cumsum(changes)])))
+    return lines
+
+
+def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, line: _Line) -> float:
+    """Return the largest violation over the box: it is at one of finitely many states."""
+    low, high = float(model.lower[0]), float(model.upper[0])
+    worst, dear = -np.inf, 0.0
+    for action in range(model.n_actions):
+        turns = [np.array([low, high]), line.kinks]
+        for node in model.nodes:
+            ends = np.unique(np.clip([low, *bends_at(model, action, node), high], low, high))
+            turns.append(ends)
+            turns.append(_meets(model, action, node, ends, line.kinks))
+        states = np.unique(np.concatenate(turns))
+        states = states[(states >= low) & (states <= high)][:, None]
+        slack, cost = _slacks(rows, coef, states, action)
+        worst, dear = max(worst, -float(slack.min())), max(dear, cost)
+    return worst + _margin(rows, model, coef, dear)
+
+
+def _meets(
+    model: StepModel, action: int, node: FloatArray, ends: FloatArray, kinks: FloatArray
+) -> FloatArray:
+    """Return where the step, a line between neighbouring ends, takes the values of kinks."""
+    after = np.array([stepped(model, np.array([x]), action, node)[0] for x in ends])
+    width, rise = np.diff(ends), np.diff(after)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (kinks[:, None] - after[:-1]) / rise
+        found = ends[:-1] + share * width
+    inside = (share > 0.0) & (share < 1.0)
+    return np.asarray(found[inside])
+
+
+def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, lines: list[_Line]) -> float:
+    """Return a bound on the violation by branch and bound over cells of the box."""
+    worst, dear = -np.inf, 0.0
+    limit = (_CELLS if model.compiled else _PLAIN_CELLS) // model.n_actions
+    found = max(-_slacks(rows, coef, _centres(model), a)[0].min() for a in range(model.n_actions))
+    close = _CLOSE * max(float(np.abs(rows.pair_cost).mean()), 1e-300)
+    for action in range(model.n_actions):
+        left = ((model.upper - model.lower) / 2.0)[None, :]
+        centre = ((model.upper + model.lower) / 2.0)[None, :]
+        done = 0
+        above, cost = _cell_bounds(rows, model, coef, lines, centre, left, action)
+        while True:
+            dear = max(dear, cost)
+            goal = max(found, worst, 0.0) + close
+            open_cells = np.flatnonzero(above > goal)
+            done += len(above)
+            if len(open_cells) == 0 or done >= limit:
+                break
+            chosen = open_cells[np.argsort(-above[open_cells])[:_CUT]]
+            kept = np.setdiff1d(np.arange(len(above)), chosen, assume_unique=True)
+            new_centre, new_left = _halved(centre[chosen], left[chosen])
+            bound, cost = _cell_bounds(rows, model, coef, lines, new_centre, new_left, action)
+            centre = np.vstack([centre[kept], new_centre])
+            left = np.vstack([left[kept], new_left])
+            above = np.concatenate([above[kept], bound])
+        worst = max(worst, float(above.max()))
+    return worst + _margin(rows, model, coef, dear)
+
+
+def _cell_bounds(
+    rows: EventRows,
+    model: StepModel,
+    coef: FloatArray,
+    lines: list[_Line],
+    centre: FloatArray,
+    half: FloatArray,
+    action: int,
+) -> tuple[FloatArray, float]:
+    """Return what no violation in cells (n, d) exceeds, and the largest absolute cost."""
+    assert model.lipschitz is not None
+    slack, cost = _slacks(rows, coef, centre, action)
+    radius = half.max(axis=1)
+    reach = model.lipschitz.step * radius
+    lost = model.lipschitz.cost * radius
+    for i, line in enumerate(lines):
+        lost = lost + half[:, i] * line.steepest(
+            centre[:, i] - half[:, i], centre[:, i] + half[:, i]
+        )
+    after = model.loops.expand(centre, np.full(len(centre), action))[2]
+    for i, line in enumerate(lines):
+        for node, weight in enumerate(model.weights):
+            own = after[:, node, i]
+            steep = line.steepest(own - reach, own + reach)
+            lost = lost + model.discount * weight * reach * steep
+    return -slack + lost, cost
+
+
+def _halved(centre: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Cut each cell in two along its longest side."""
+    longest = np.argmax(half, axis=1)
+    smaller = half.copy()
+    rows = np.arange(len(half))
+    smaller[rows, longest] *= 0.5
+    shift = np.zeros_like(half)
+    shift[rows, longest] = smaller[rows, longest]
+    return np.vstack([centre - shift, centre + shift]), np.vstack([smaller, smaller])
+
+
+def _centres(model: StepModel) -> FloatArray:
+    return np.asarray(model.spread_states(256), dtype=np.float64)
+
+
+def _slacks(
+    rows: EventRows, coef: FloatArray, states: FloatArray, action: int
+) -> tuple[FloatArray, float]:
+    """Return the slacks (n,) of an action, and its largest absolute cost."""
+    matrix, cost = rows.rows_at(states, np.full(len(states), action, dtype=np.int64))
+    return cost - matrix @ coef, float(np.abs(cost).max())
+
+
+def _margin(rows: EventRows, model: StepModel, coef: FloatArray, dear: float) -> float:
+    """Return what rounding can do to a slack: sums over nodes and functions.
+
+    The functions are largest in absolute value at corners of the box.
+    """
+    corners = np.array(list(product(*zip(model.lower, model.upper, strict=True))))
+    size = dear + 2.0 * float(np.abs(np.asarray(rows.basis(corners))).max(axis=0) @ np.abs(coef))
+    return _SPARE * _UNIT * (model.n_nodes + rows.n_basis + 64) * size
+
+
+def _first_moments(rows: EventRows, model: StepModel) -> FloatArray | None:
+    """Return the features of the first state where its law is finite and known."""
+    if callable(model.initial):
+        return None
+    laws = [law for law in model.initial_laws if isinstance(law, Law)]
+    known = product_nodes(laws, 1) if len(laws) == model.dimension else None
+    if known is None:
+        return None
+    return np.asarray(known[1] @ np.asarray(rows.basis(known[0])))

@@ -1,0 +1,53 @@
+"""The benchmarks run in their quick mode, and a comparison notices what was lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(RUN), *words]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("bench")
+    figures, page = folder / "figures.json", folder / "page.md"
+    words = ("distinct_states", "--quick", "--json", str(figures), "--page", str(page))
+    found = bench(*words)
+    assert "distinct_states.peer" in found.stdout, found.stderr
+    return figures, page
+
+
+def test_a_quick_run_writes_figures_and_a_page(figures: tuple[Path, Path]) -> None:
+    report = json.loads(figures[0].read_text(encoding="utf-8"))
+    names = [line["name"] for line in report["lines"]]
+    assert names == ["distinct_states", "distinct_states.peer"]
+    assert all(not line["wrong"] for line in report["lines"])
+    assert report["machine"]["processor"]
+    page = figures[1].read_text(encoding="utf-8")
+    assert "| distinct_states.peer |" in page
+    assert "states and seconds: 3,000:" in page
+
+
+def test_a_comparison_fails_on_a_loss_and_only_then(
+    figures: tuple[Path, Path], tmp_path: Path
+) -> None:
+    report = json.loads(figures[0].read_text(encoding="utf-8"))
+    base = tmp_path / "base.json"
+    for factor, expected in ((1e-3, 0), (1e3, 1)):
+        lines = [
+            {**line, "ratio": line["ratio"] * factor} for line in report["lines"] if line["ratio"]
+        ]
+        base.write_text(json.dumps({"lines": lines}), encoding="utf-8")
+        found = bench("distinct_states", "--quick", "--base", str(base))
+        assert found.returncode == expected, found.stdout + found.stderr
+        assert ("LOST distinct_states.peer: ratio" in found.stdout) == bool(expected)
