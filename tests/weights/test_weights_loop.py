@@ -120,7 +120,7 @@ def test_target_as_a_method_is_its_greedy_policy(small_queue: bw.TabularModel) -
 
 def test_a_target_that_does_not_converge_is_announced(cycling_of_three: bw.TabularModel) -> None:
     with pytest.warns(bw.errors.BellweightWarning, match=r"the target, PIA, ended as CYCLING"):
-        bw.solve(cycling_of_three, bw.Polynomial(3), bw.DIA(target=bw.PIA()))
+        bw.solve(cycling_of_three, bw.Polynomial(3), bw.DIA(target=bw.PIA()), judge=False)
 
 
 @pytest.mark.parametrize("method", [bw.PIA, bw.DIA])

@@ -150,7 +150,8 @@ class EventRows(ListedRows):
             yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
-        if want_rows and not self.model.compiled:
+        lists_successors = self.model.value_counts is None
+        if want_rows and lists_successors and not self.model.compiled:
             return self._plain(*self.support_of(keys))
         functions = self._compiled.functions if want_rows else None
         rows, cost = self._loops.bellman_rows(*self.support_of(keys), functions)
