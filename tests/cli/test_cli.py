@@ -385,10 +385,14 @@ def test_problems_lists_parameters_and_defaults(
 ) -> None:
     assert run(["problems", "--json", str(tmp_path / "p.json")]) == exits.DONE
     text = capsys.readouterr().out
-    assert "single_queue: The single controlled queue of the paper." in text
-    assert "capacity=49999" in text
+    assert "single_queue          The single controlled queue of the paper." in text
+    assert "capacity=49999" not in text
+    assert max(map(len, text.splitlines())) <= 80
     listed = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))["problems"]
     assert "services=0,0.2,0.4,0.6,0.8" in listed[0]["parameters"]
+    assert run(["problems", "single_queue"]) == exits.DONE
+    assert "capacity=49999\n" in capsys.readouterr().out
+    assert "did you mean single_queue?" in failure(["problems", "single_que"], capsys)[1]
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

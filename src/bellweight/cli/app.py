@@ -72,7 +72,7 @@ SavedResult = Annotated[Path, typer.Argument(metavar="RESULT.npz", help="A saved
 ModelOfResults = Annotated[
     str,
     typer.Option(
-        "--model", metavar="SOURCE", help="The model they were solved for, as in bellweight solve."
+        "--model", metavar="SOURCE", help="The model that was solved, as in bellweight solve."
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -240,7 +242,7 @@ def new(
     ],
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="The file to write; KIND_model.py by default."),
+        typer.Argument(metavar="FILE", help="The file to write; KIND_model.py by default."),
     ] = None,
 ) -> int:
     """Write a small model with comments, which solves as it is and is there to be changed."""
@@ -275,27 +277,50 @@ def convert(
 
 @command(
     "bellweight problems",
+    "bellweight problems single_queue",
     "bellweight problems --json -",
     short="List the problems that come with it",
 )
-def problems(json: JsonFile = None) -> int:
+def problems(
+    problem: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="One of them: its parameters, as --option of other commands takes them.",
+            autocompletion=parse.complete_source,
+        ),
+    ] = None,
+    json: JsonFile = None,
+) -> int:
     """List the problems that come with Bellweight and with other installed packages."""
+    from bellweight.display.table import wrapped
+
     check_writable(json)
     found = parse.problem_list()
-    screen = console(json)
-    for name, about, parameters in found:
-        say(screen, f"{name}: {about}")
-        for parameter in parameters:
-            say(screen, f"    {parameter}")
-    say(
-        screen,
-        f"\nTry: bellweight solve {found[0][0]} --option initial=empty --option capacity=999\n"
-        "     bellweight solve queue_network --states 2000 --episodes 1000\n"
-        "     bellweight solve scheduling --option size=small --nonnegative",
-    )
     listed = [{"name": name, "about": about, "parameters": p} for name, about, p in found]
+    screen = console(json)
+    if problem is None:
+        say(screen, _listed(found))
+    else:
+        about, parameters = next((a, p) for name, a, p in found if name == problem)
+        say(screen, "\n".join([wrapped(f"{problem}: {about}", 80), *parameters]))
+        one = f" --option {parameters[0]}" if parameters else ""
+        say(screen, f"\nSolve it: bellweight solve {problem}{one}")
     write_document(json, {"problems": listed})
     return exits.DONE
+
+
+def _listed(found: Sequence[tuple[str, str, list[str]]]) -> str:
+    """Return names and what they are, none wider than a screen, and what to do with them."""
+    margin = max(len(name) for name, _, _ in found) + 2
+    lines = [
+        textwrap.fill(f"{name:{margin}}{about}", 80, subsequent_indent=" " * margin)
+        for name, about, _ in found
+    ]
+    first = found[0][0]
+    lines += ["", f"Solve one:      bellweight solve {first}"]
+    lines += [f"Its parameters: bellweight problems {first}"]
+    return "\n".join(lines)
 
 
 @command(

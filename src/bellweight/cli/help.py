@@ -22,7 +22,8 @@ class Command(TyperCommand):
     """A command whose help has its options under headings and its examples as they are written."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
@@ -46,8 +47,19 @@ class Command(TyperCommand):
             formatter.write(f"\n{self.epilog}\n")
 
 
+_ORDER = (
+    "demo", "problems", "new", "solve", "auto", "evaluate", "compare", "report", "certify",
+    "verify",
+)  # fmt: skip
+
+
 class Group(TyperGroup):
-    """The commands; Ctrl-C in any of them ends with our own message."""
+    """The commands, those for newcomers first; Ctrl-C in any of them ends with our own message."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names: list[str] = super().list_commands(ctx)
+        later = [name for name in names if name not in _ORDER]
+        return [*(name for name in _ORDER if name in names), *later]
 
     def invoke(self, ctx: Any) -> Any:
         try:

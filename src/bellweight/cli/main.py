@@ -22,6 +22,7 @@ COMMANDS = (commands, saved, portfolio, reproducing)
 CHECKS = {
     "source": parse.check_source,
     "model": parse.check_source,
+    "problem": parse.check_problem,
     "basis": parse.check_basis,
     "name": parse.check_reproduced,
     "method": parse.check_word(parse.MethodName, "--method"),

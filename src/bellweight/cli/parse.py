@@ -235,23 +235,28 @@ def source_file(source: str) -> Path | None:
 
 def check_source(source: str) -> None:
     """Complain about words that can be no model: neither a problem nor a file."""
-    from bellweight import problems
-
-    if source_file(source) is not None:
-        return
-    names = [name for name in problems.__all__ if name.islower()]
-    if source not in names and source not in third_party():
-        known = [*names, *third_party()]
-        near = meant(source, known)
+    if source_file(source) is None and source not in _problem_names():
+        near = meant(source, _problem_names())
         told = near if near.startswith("did") else f"{near}, a model file or a Python file"
         raise usage(f"{source!r} is no model: {told}")
 
 
+def check_problem(name: str) -> None:
+    """Complain about words that name no problem."""
+    if name not in _problem_names():
+        raise usage(f"there is no problem {name!r}: {meant(name, _problem_names())}")
+
+
 def complete_source(incomplete: str) -> list[str]:
     """Return the problems that begin with what was typed, for the shell."""
+    return [name for name in _problem_names() if name.startswith(incomplete)]
+
+
+def _problem_names() -> list[str]:
+    """Return the names of all problems; nothing heavy is loaded for it."""
     from bellweight import problems
 
-    return [name for name in problems.__all__ if name.islower() and name.startswith(incomplete)]
+    return [*(name for name in problems.__all__ if name.islower()), *third_party()]
 
 
 def check_word(kind: type[StrEnum], option: str) -> Callable[[str], None]:

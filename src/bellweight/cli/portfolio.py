@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bellweight.cli import exits, parse, reporting, sampling
-from bellweight.cli.app import Jobs, JsonFile, Options, Seed, Source, command, prepared
+from bellweight.cli.app import (
+    FILES,
+    LIMITS,
+    SAMPLE,
+    Jobs,
+    JsonFile,
+    Options,
+    Seed,
+    Source,
+    command,
+    prepared,
+)
 from bellweight.cli.output import console, say, write_document
 from bellweight.cli.parse import BasisWords
 from bellweight.cli.sampling import SampleWords, StatesFrom
@@ -29,7 +40,9 @@ if TYPE_CHECKING:
 def auto(
     context: typer.Context,
     source: Source,
-    basis: Annotated[str | None, typer.Option(help=f"{parse.BASES}, as in solve.")] = None,
+    basis: Annotated[
+        str | None, typer.Option(metavar="BASIS", help=f"{parse.BASES}, as in solve.")
+    ] = None,
     nonnegative: Annotated[
         bool, typer.Option("--nonnegative", help="affine: as in solve.")
     ] = False,
@@ -43,29 +56,47 @@ def auto(
         int, typer.Option(min=1, help="Episodes of all races and of the judgement.")
     ] = 200_000,
     confidence: Annotated[
-        float, typer.Option(help="With which the best policy is never dropped.")
+        float, typer.Option(help="How sure it must be before it drops a policy.")
     ] = 0.95,
-    rounds: Annotated[
-        int, typer.Option(min=0, help="event models: rounds of re-drawn constraint states.")
-    ] = 1,
     max_seconds: Annotated[
-        float | None, typer.Option(help="Stop the search after about this long.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Stop the search after about this long.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Rounds of states drawn where the best policy goes.", rich_help_panel=SAMPLE
+        ),
+    ] = 1,
     states: Annotated[
-        int | None, typer.Option(min=1, help="event models: how many constraint states.")
+        int | None,
+        typer.Option(min=1, help="How many states have rows, as in solve.", rich_help_panel=SAMPLE),
     ] = None,
     states_from: Annotated[
-        StatesFrom | None, typer.Option(help="event models: as in solve.")
+        StatesFrom | None,
+        typer.Option(
+            metavar="WHERE", help="initial or random, as in solve.", rich_help_panel=SAMPLE
+        ),
     ] = None,
     episodes: Annotated[
-        int | None, typer.Option(min=2, help="event and linear models: per occupancy estimate.")
+        int | None,
+        typer.Option(
+            min=2, help="Simulated per estimate of where a policy goes.", rich_help_panel=SAMPLE
+        ),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(min=1, help="event and linear models: steps per episode.")
+        int | None, typer.Option(min=1, help="Steps per episode.", rich_help_panel=SAMPLE)
     ] = None,
     option: Options = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE.npz", help="Save the result of the race.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz", help="Save the result of the race.", rich_help_panel=FILES
+        ),
     ] = None,
     json: JsonFile = None,
     seed: Seed = 0,

@@ -9,6 +9,7 @@ import typer
 
 from bellweight.cli import exits, parse, reporting
 from bellweight.cli.app import (
+    FILES,
     Jobs,
     JsonFile,
     ModelOfResults,
@@ -84,7 +85,10 @@ def certify(
     result: SavedResult,
     model: ModelOfResults,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write the certificate there.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="Write the certificate there.", rich_help_panel=FILES
+        ),
     ] = None,
     episodes: Annotated[
         int, typer.Option(min=2, help="Where states cannot be listed: how many to simulate.")
@@ -121,7 +125,9 @@ def certify(
 )
 def verify(
     context: typer.Context,
-    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE.json")],
+    certificate: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE.json", help="A saved certificate.")
+    ],
     model: ModelOfResults,
     option: Options = None,
     json: JsonFile = None,
@@ -144,7 +150,7 @@ def verify(
 )
 def compare(
     context: typer.Context,
-    results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz...", help="Saved results.")],
+    results: Annotated[list[Path], typer.Argument(metavar="RESULT.npz", help="Saved results.")],
     model: ModelOfResults,
     episodes: Annotated[int, typer.Option(min=2, help="How many.")] = 10_000,
     horizon: Annotated[
@@ -156,7 +162,11 @@ def compare(
     option: Options = None,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.npz", help="Save the comparison, for bellweight report."),
+        typer.Option(
+            metavar="FILE.npz",
+            help="Save the comparison, for bellweight report.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="By default one that no run has used.")
@@ -187,17 +197,24 @@ def report(
     context: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE.npz...", help="A saved result, comparison or race, or results."
-        ),
+        typer.Argument(metavar="FILE.npz", help="A saved result, comparison or race, or results."),
     ],
-    out: Annotated[Path, typer.Option(metavar="PAGE.html", help="The page to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="PAGE.html", help="The page to write.", rich_help_panel=FILES),
+    ],
     model: Annotated[
         str | None,
-        typer.Option(help="The model of the results, as in solve: for pictures and bounds."),
+        typer.Option(
+            metavar="SOURCE",
+            help="The model of the results, as in solve: for pictures and bounds.",
+        ),
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="A saved certificate of the result.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="A saved certificate of the result.", rich_help_panel=FILES
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
     episodes: Annotated[

@@ -160,6 +160,13 @@ class Commands:
             return "give --save FILE.npz, then bellweight evaluate tells what the policy costs"
         return self._joined("bellweight", "evaluate", str(self.save), "--model", self.source)
 
+    @property
+    def show(self) -> str:
+        """Write a page about the saved result."""
+        saved = str(self.save)
+        page = f"{saved.removesuffix('.npz')}.html"
+        return self._joined("bellweight", "report", saved, "--model", self.source, "--out", page)
+
     def _joined(self, *words: str) -> str:
         place = words.index(self.source) + 1
         given = [word for option in self.options for word in ("--option", option)]
@@ -177,6 +184,7 @@ def text(result: Result, job: Job, commands: Commands) -> str:
     # Commands and file names are copied from the screen, so they stay on one line.
     if commands.save is not None:
         lines.append(f"saved       {commands.save}")
+        lines.append(f"page        {commands.show}")
     lines.append(f"next        {_advice(result, commands)}")
     return "\n".join(lines)
 
@@ -213,4 +221,5 @@ def _advice(result: Result, commands: Commands) -> str:
         return commands.simulate
     if cost.mean - bound <= _NEARLY * abs(cost.mean):
         return "nothing: the policy is within 0.1 % of optimal"
-    return "a richer --basis may tighten the bound; bellweight evaluate simulates a saved result"
+    keep = "" if commands.save is not None else "; --save FILE.npz keeps the result"
+    return f"a richer --basis may tighten the bound{keep}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.colours import Palette
-from bellweight.display.table import Column, Table
+from bellweight.display.table import Column, Table, number_text, short_text
 
 _MOST_ROWS = 200
 _LEAST_POINTS = 3  # with fewer, a sentence says more than a picture
@@ -215,7 +215,8 @@ def off_scale(lines: Sequence[Line], chart: Chart) -> str:
     for line in lines:
         inside = line.y[(line.x >= left) & (line.x <= right) & np.isfinite(line.y)]
         if len(inside) and (inside.min() < low or inside.max() > high):
-            told.append(f"{line.label} ({inside.min():,.4g} to {inside.max():,.4g})")
+            ends = short_text(inside.min()), short_text(inside.max())
+            told.append(f"{line.label} ({ends[0]} to {ends[1]})")
     return f" Beyond the scale: {', '.join(told)}." if told else ""
 
 
@@ -230,7 +231,7 @@ def _named(value: float, names: tuple[str, ...] | None) -> Any:
 
 
 def _short(value: Any) -> str:
-    return f"{value:,.6g}" if isinstance(value, float | int) else str(value)
+    return number_text(value) if isinstance(value, float | int) else str(value)
 
 
 def _left_out(stride: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.charts import Chart, Line
-from bellweight.display.table import pair_text
+from bellweight.display.table import number_text, pair_text, short_text
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FAR = 2.0  # times the reach: farther numbers do not set the scale
@@ -87,13 +87,13 @@ def scale_of(
 
 
 def _gap_sentence(row: Between, *, bounded: bool) -> str:
-    width = f" plus or minus {row.half_width:,.4g}" if row.half_width else ""
+    width = f" plus or minus {short_text(row.half_width)}" if row.half_width else ""
     bound = ""
     if row.low is not None:
-        bound = f"; no policy costs less than {row.low:,.6g}"
+        bound = f"; no policy costs less than {number_text(row.low)}"
     elif bounded:
         bound = "; no lower bound is proven"
-    return f"{row.label}: cost {row.cost:,.6g}{width}{bound}."
+    return f"{row.label}: cost {number_text(row.cost)}{width}{bound}."
 
 
 def difference_chart(

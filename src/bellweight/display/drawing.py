@@ -13,11 +13,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from bellweight.display.axes import light_frame, new_figure
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, palette_of
 from bellweight.display.colours import NEUTRAL, Palette
+from bellweight.display.table import short_text
 
 _DASHES = ("-", "--", "-.", (0, (8, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -70,13 +71,24 @@ def _draw_chart(axes: Axes, chart: Chart, palette: Palette) -> None:
     _name(axes, chart)
     for value, row, right in chart.beyond():
         axes.annotate(
-            f"{value:,.5g} ▶" if right else f"◀ {value:,.5g}", (float(right), row),
+            f"{short_text(value)} ▶" if right else f"◀ {short_text(value)}", (float(right), row),
             xycoords=("axes fraction", "data"), ha="right" if right else "left", va="center",
             fontsize="small",
         )  # fmt: skip
+    _separate_thousands(axes, chart)
     light_frame(axes)
     if len(chart.lines) > 1:
         _legend(axes, chart)
+
+
+def _separate_thousands(axes: Axes, chart: Chart) -> None:
+    """Write 12,500 in place of 12500 where an axis has numbers of that size."""
+    numbered = [axes.xaxis] * (chart.x_names is None)
+    numbered += [axes.yaxis] * (chart.y_names is None and not chart.log_y)
+    for axis in numbered:
+        low, high = axis.get_view_interval()
+        if max(abs(low), abs(high)) >= 1_000.0 and high - low >= 10.0:
+            axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def _legend(axes: Axes, chart: Chart) -> None:

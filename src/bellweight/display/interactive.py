@@ -19,14 +19,15 @@ from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of
 from bellweight.display.colours import NEUTRAL, Palette
 from bellweight.display.markup import to_html
 from bellweight.display.page import asset
-from bellweight.display.table import Table
+from bellweight.display.table import Table, short_text
 
 _DASHES = ("solid", "dash", "dashdot", "longdash")
 _SWATCH_DASHES = ("", "6 3", "7 3 2 3", "11 4")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _DIGITS = 9
 _MOST_LETTERS = 40
-_LETTERS_A_LINE = 17  # of a name beside a chart; longer ones are broken into lines
+_LETTERS_A_LINE = 17  # of a name beside a narrow chart; longer ones are broken into lines
+_LETTERS_ON_WIDE = 30  # the same where there is room
 _MOST_NAMES = 30
 _MANY = 60
 _ROW, _FRAME, _HEIGHT = 46, 80, 380  # pixels: a named row, what is around rows, other charts
@@ -168,12 +169,15 @@ def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
         _trace(line, palette, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
         for line in chart.lines
     ]
-    return {"data": traces, "layout": layout}
+    spec = {"data": traces, "layout": layout}
+    if chart.y_names is not None:
+        spec["wide"] = _shown_names(chart.y_names, _LETTERS_ON_WIDE)
+    return spec
 
 
 def _arrow(value: float, row: float, right: bool) -> dict[str, Any]:
     """Return the note at the edge for a number that lies beyond it."""
-    text = f"{value:,.5g}"
+    text = short_text(value)
     return {
         "x": 1 if right else 0, "xref": "paper", "y": row, "yref": "y", "showarrow": False,
         "text": f"{text} ▶" if right else f"◀ {text}", "xanchor": "right" if right else "left",
@@ -307,10 +311,9 @@ def _axis(
     if shown is not None:
         axis["range"] = list(shown)
     if names is not None:
-        stride = -(-len(names) // _MOST_NAMES)
-        places = list(range(0, len(names), stride))
-        shown_names = [_broken(names[k]) for k in places]
-        axis |= {"tickvals": places, "ticktext": shown_names, "automargin": True}
+        places = list(range(0, len(names), _stride(names)))
+        texts = _shown_names(names, _LETTERS_A_LINE)
+        axis |= {"tickvals": places, "ticktext": texts, "automargin": True}
     else:
         axis |= {"separatethousands": True, "automargin": not names_x}
         axis |= {"exponentformat": "none"} if names_x else {}
@@ -322,9 +325,25 @@ def _cut(name: str) -> str:
     return name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"
 
 
-def _broken(name: str) -> str:
-    """Return a name in short lines, so that it takes little room beside a chart."""
-    return "<br>".join(map(_text, textwrap.wrap(_cut(name), _LETTERS_A_LINE) or [""]))
+def _stride(names: Sequence[str]) -> int:
+    """Return which names are shown: every one, every second one, ..., so that they have room."""
+    return -(-len(names) // _MOST_NAMES)
+
+
+def _shown_names(names: Sequence[str], letters: int) -> list[str]:
+    return [_broken(name, letters) for name in names[:: _stride(names)]]
+
+
+def _broken(name: str, letters: int) -> str:
+    """Return a name in as few lines as these letters allow, and these about equally long."""
+    lines = textwrap.wrap(_cut(name), letters) or [""]
+    for shorter in range(letters - 1, 0, -1):
+        tried = textwrap.wrap(_cut(name), shorter, break_long_words=False)
+        if len(tried) > len(lines):
+            break
+        if max(map(len, tried), default=0) <= letters:
+            lines = tried or lines
+    return "<br>".join(map(_text, lines))
 
 
 def _text(text: str) -> str:

@@ -94,6 +94,11 @@ def number_text(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
 
 
+def short_text(value: float) -> str:
+    """Return a number to four digits, as charts name it; thousands in full."""
+    return f"{value:,.0f}" if 1_000.0 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
 def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     """Return names and texts as a table of two columns without headings."""
     rows = tuple({"fact": name, "value": text} for name, text in facts)

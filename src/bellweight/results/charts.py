@@ -16,6 +16,7 @@ from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, visible_heights
 from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.table import short_text
 from bellweight.results.cross_sections import (
     CrossSection,
     marginal,
@@ -157,7 +158,10 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
             ),
         )  # fmt: skip
     return tuple(
-        cut.heat_map("policy", f"Policy{cut.fixed}", "action", cut.actions(), names) for cut in cuts
+        cut.heat_map(
+            "policy", f"Policy by {cut.x_label} and {cut.y_label}", "action", cut.actions(), names
+        )
+        for cut in cuts
     )
 
 
@@ -197,8 +201,8 @@ def _pictures(
         inside = (cut.x >= low) & (cut.x <= high)
         y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
-            f"{line.label}: {line.y[inside][0]:,.4g} at {seen.variables[0]} = "
-            f"{cut.x[inside][0]:g}, {line.y[inside][-1]:,.4g} at {cut.x[inside][-1]:g}."
+            f"{line.label}: {short_text(line.y[inside][0])} at {seen.variables[0]} = "
+            f"{cut.x[inside][0]:g}, {short_text(line.y[inside][-1])} at {cut.x[inside][-1]:g}."
             for line in drawn
         )
         return (
@@ -206,7 +210,7 @@ def _pictures(
                   y_range=y_range, x_names=_state_names(seen)),
         )  # fmt: skip
     return tuple(
-        cut.heat_map(key, f"{title}{cut.fixed}: {label}", unit, of(cut))
+        cut.heat_map(key, f"{title} by {cut.x_label} and {cut.y_label}: {label}", unit, of(cut))
         for cut in cuts
         for label, (_, of) in lines.items()
     )
@@ -236,7 +240,7 @@ def _price_chart(seen: Visited) -> Chart:
         "value", "Value of one more unit of each state variable", "state variable",
         "expected discounted cost",
         (Line("price", np.arange(len(names), dtype=np.float64), prices, "points", who=PROGRAM),),
-        f"The largest is {prices[dearest]:,.4g} for {names[dearest]}.",
+        f"The largest is {short_text(prices[dearest])} for {names[dearest]}.",
         x_names=names,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ import numpy as np
 from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import HeatMap
+from bellweight.display.table import number_text
 
 _MOST_POINTS = 2_000
 _MOST_CELLS = 60  # along one side of a map
@@ -23,7 +24,7 @@ _FAIR = 0.05  # share of the visits
 class CrossSection:
     """Positions x (nx,), for a plane also y (ny,), and the states (nx, or ny * nx) there.
 
-    `places` are the states' numbers in a tabular model, -1 where there is no state. `fixed` says
+    `places` are the states' numbers in a tabular model, -1 where there is no state. `held` says
     what the other variables are.
     """
 
@@ -35,7 +36,7 @@ class CrossSection:
     places: IntArray | None
     y: FloatArray | None = None
     y_label: str = ""
-    fixed: str = ""
+    held: str = ""
 
     @property
     def is_line(self) -> bool:
@@ -70,16 +71,17 @@ class CrossSection:
         numbers: FloatArray,
         names: tuple[str, ...] | None = None,
     ) -> HeatMap:
-        """Return these numbers (ny, nx) as colours over the plane."""
+        """Return these numbers (ny, nx) as colours over the plane; the caption ends with `held`."""
         assert self.y is not None
         if names is None:
             low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-            alt = f"{unit} from {low:,.6g} to {high:,.6g} over {self.x_label} and {self.y_label}."
+            ends = f"from {number_text(low)} to {number_text(high)}"
+            alt = f"{unit} {ends} over {self.x_label} and {self.y_label}."
         else:
             numbers, names, alt = self._used(numbers, names)
         return HeatMap(
             f"{key}-{self.x_label}-{self.y_label}", title, self.x_label, self.y_label,
-            self.x, self.y, numbers, unit, alt, names,
+            self.x, self.y, numbers, unit, alt + self.held, names,
         )  # fmt: skip
 
     def _used(
@@ -179,13 +181,13 @@ def _plane(seen: Visited, across: int, up: int) -> CrossSection:
     states[:, across], states[:, up] = np.tile(x, len(y)), np.repeat(y, len(x))
     places = None if there is None else _places(seen.states[there], states, there)
     rest = [
-        f"{name} = {base[axis]:g}"
+        f"{name}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{base[axis]:g}"
         for axis, name in enumerate(seen.variables)
         if axis not in (across, up)
     ]
     return CrossSection(
         seen, x, seen.variables[across], (float(x[0]), float(x[-1])), states, places,
-        y, seen.variables[up], f" at {', '.join(rest)}" if rest else "",
+        y, seen.variables[up], f" Held fixed: {', '.join(rest)}." if rest else "",
     )  # fmt: skip
 
 

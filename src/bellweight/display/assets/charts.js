@@ -6,6 +6,7 @@
   const spoken = document.getElementById("spoken");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const PAPER = 640; // pixels that a chart may take on paper
+  const NARROW = 500; // pixels below which names beside a chart are broken into short lines
 
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
@@ -27,12 +28,13 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: ink, size: 13, family: "system-ui, sans-serif" },
-      margin: { l: place.clientWidth < 500 ? 55 : 75, r: 20, t: 10, b: 50 },
+      margin: { l: place.clientWidth < NARROW ? 55 : 75, r: 20, t: 10, b: 50 },
       height: Number(place.dataset.height),
       hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: ink } },
       ...(printing ? { width: PAPER } : {}),
       xaxis: axis(spec.layout.xaxis),
-      yaxis: axis(spec.layout.yaxis),
+      yaxis: axis(place.clientWidth < NARROW || !spec.wide ? spec.layout.yaxis
+        : { ...spec.layout.yaxis, ticktext: spec.wide }),
     };
   }
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 NEXT = (
     "bellweight solve single_queue --method pia --option initial=reverse",
     "bellweight reproduce table1 --exact",
-    "bellweight solve FILE.py:FACTORY",
+    "bellweight new event my_model.py",
 )
 """Commands to try after the demonstration."""
 
-NEXT_WORDS = "Next: start from a full queue, compare with the paper, or solve a model of your own:"
+NEXT_WORDS = "Next: start from a full queue, compare with the paper, or begin your own model:"
 
 
 @dataclass(frozen=True)
