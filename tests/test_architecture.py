@@ -16,7 +16,6 @@ from types import ModuleType
 import pytest
 
 import bellweight as bw
-from bellweight import basis
 from bellweight.models import kernels
 
 SOURCE = Path(bw.__file__).parent
@@ -109,10 +108,6 @@ def test_a_public_room_names_what_is_public_in_it(name: str) -> None:
     if inspect.ismodule(room):
         assert room.__name__ == f"bellweight.{name}"
         assert all(hasattr(room, each) for each in room.__all__)
-
-
-def test_bases_are_all_of_their_room() -> None:
-    assert {*bw.bases.__all__, "extended"} == set(basis.__all__)
 
 
 def test_what_is_at_the_top_is_in_its_room_too() -> None:

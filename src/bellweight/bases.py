@@ -1,43 +1,4 @@
 """Bases, by the name that users know: everything public of the room `basis`."""
 
-from bellweight.basis import (
-    Affine,
-    Basis,
-    Bound,
-    ClippedProducts,
-    Custom,
-    Fourier,
-    Function,
-    Hinge,
-    Indicator,
-    Located,
-    Part,
-    PiecewiseLinear,
-    Polynomial,
-    Product,
-    Radial,
-    Separable,
-    Stacked,
-    StateIndicator,
-)
-
-__all__ = [
-    "Affine",
-    "Basis",
-    "Bound",
-    "ClippedProducts",
-    "Custom",
-    "Fourier",
-    "Function",
-    "Hinge",
-    "Indicator",
-    "Located",
-    "Part",
-    "PiecewiseLinear",
-    "Polynomial",
-    "Product",
-    "Radial",
-    "Separable",
-    "Stacked",
-    "StateIndicator",
-]
+from bellweight.basis import *  # noqa: F403
+from bellweight.basis import __all__  # noqa: F401

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellweight as bw
-from bellweight.basis import extended
+from bellweight.basis.located import extended
 from bellweight.plans.candidate_functions import Choice, blind, proposals, proposed_states
 
 LINEAR = bw.Polynomial(1)

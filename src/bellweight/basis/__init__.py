@@ -27,7 +27,7 @@ from bellweight.basis.clipped import ClippedProducts
 from bellweight.basis.composed import Product, Separable, Stacked
 from bellweight.basis.core import Affine, Basis, Bound, Custom, Indicator, Polynomial
 from bellweight.basis.local import Fourier, PiecewiseLinear, Radial
-from bellweight.basis.located import Function, Hinge, Located, StateIndicator, extended
+from bellweight.basis.located import Function, Hinge, Located, StateIndicator
 from bellweight.basis.parts import Part
 
 __all__ = [
@@ -49,5 +49,4 @@ __all__ = [
     "Separable",
     "Stacked",
     "StateIndicator",
-    "extended",
 ]

@@ -29,7 +29,8 @@ from itertools import chain, combinations
 import numpy as np
 from scipy import sparse
 
-from bellweight.basis import Basis, Function, Hinge, Indicator, StateIndicator, extended
+from bellweight.basis import Basis, Function, Hinge, Indicator, StateIndicator
+from bellweight.basis.located import extended
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.exact.occupancy import exact_occupancy

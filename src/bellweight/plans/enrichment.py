@@ -17,7 +17,8 @@ from typing import Self
 import numpy as np
 
 from bellweight.backends import Estimate, Setup, listed
-from bellweight.basis import Basis, Function, extended
+from bellweight.basis import Basis, Function
+from bellweight.basis.located import extended
 from bellweight.common import checks, files
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.display import Column, Table, number_text
@@ -25,8 +26,8 @@ from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model, TabularModel
 from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
-from bellweight.policies import Greedy, Policy
-from bellweight.results.base import PlanResult
+from bellweight.policies import Policy
+from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.solve import solve
@@ -59,7 +60,7 @@ class EnrichedRound:
 
 @files.storable("EnrichedResult")
 @dataclass(frozen=True, eq=False, repr=False)
-class EnrichedResult(PlanResult):
+class EnrichedResult(ChosenResult):
     """What enrichment found: the `result` of the lowest cost, every round, and why it stopped.
 
     Of results with the same cost the one with the highest bound is taken. `lower_bound` is the best
@@ -72,25 +73,10 @@ class EnrichedResult(PlanResult):
     stopped: str
 
     @property
-    def policy(self) -> Greedy:
-        """The greedy policy of the result."""
-        return self.result.policy
-
-    @property
     def cost(self) -> Estimate:
         """The exact cost of the policy from the initial distribution."""
         assert self.result.cost is not None
         return self.result.cost
-
-    @property
-    def model_name(self) -> str:
-        """The name of the model."""
-        return self.result.model_name
-
-    @property
-    def model_digest(self) -> str:
-        """The fingerprint of the model."""
-        return self.result.model_digest
 
     def on(self, model: Model) -> Self:
         return replace(self, result=self.result.on(model))

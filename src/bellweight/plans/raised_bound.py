@@ -14,29 +14,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import cast
+from typing import Self
 
 import numpy as np
 
-from bellweight.backends import Iterate, setup_of
+from bellweight.backends import Estimate, Iterate, setup_of
 from bellweight.basis import Affine, Basis, ClippedProducts, Hinge, Located, Stacked
 from bellweight.basis.composed import stacked_on
-from bellweight.common import checks
-from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common import checks, files
 from bellweight.common.status import ArgumentError, BellweightError
-from bellweight.models import EventModel
-from bellweight.policies import Greedy
+from bellweight.display import Column, Table, number_text
+from bellweight.display.charts import Chart, Line
+from bellweight.display.presentable import Pictures
+from bellweight.models import Model
 from bellweight.program import EliminatedRows, LocalRows
+from bellweight.results.base import ChosenResult
+from bellweight.results.judgement import notes_of
+from bellweight.results.result import Result
+from bellweight.solve import run_part
+from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
 _RATE = 1e-9  # share of its terms by which the dual must miss a function's equation
 
 
+@files.storable("BoundRound")
 @dataclass(frozen=True)
 class BoundRound:
-    """One round: the functions it added, by name, and the bound that is proven with them."""
+    """One round: the functions it added, by name, and the bound that is proven with them.
+
+    `width` is the largest number of variables in a table of the search.
+    """
 
     added: tuple[str, ...]
     lower_bound: float
@@ -44,31 +54,67 @@ class BoundRound:
     seconds: float
 
 
+@files.storable("RaisedBoundResult")
 @dataclass(frozen=True, eq=False, repr=False)
-class RaisedBoundResult:
-    """What was found: the last `basis` and its coefficients, every round, and why it stopped."""
+class RaisedBoundResult(ChosenResult):
+    """What was found: the `result` with the highest bound, every round, and why it stopped."""
 
-    basis: Basis
-    coef: FloatArray
-    policy: Greedy
+    result: Result
     rounds: tuple[BoundRound, ...]
     stopped: str
+
+    @property
+    def cost(self) -> Estimate | None:
+        """What the policy costs, None where it was not judged."""
+        return None if self.judgement is None else self.judgement.cost
 
     @property
     def lower_bound(self) -> float:
         """What no policy can cost less than."""
         return max(one.lower_bound for one in self.rounds)
 
-    def __repr__(self) -> str:
-        return f"<RaisedBoundResult: at least {self.lower_bound:,.6g}, {self.stopped}>"
+    def on(self, model: Model) -> Self:
+        return replace(self, result=self.result.on(model))
 
-    def __str__(self) -> str:
-        lines = [
-            f"round {k:2d}  bound {one.lower_bound:,.8g}  width {one.width}  {one.seconds:.1f} s  "
-            f"{', '.join(one.added) or '-'}"
+    def stored_fault(self) -> str:
+        return "" if self.rounds else "there is no round"
+
+    def table(self) -> Table:
+        """Return one row for each round."""
+        rows = tuple(
+            {**vars(one), "round": k, "names": ", ".join(one.added) or "none"}
             for k, one in enumerate(self.rounds)
-        ]
-        return "\n".join([*lines, f"stopped: {self.stopped}"])
+        )
+        notes = (
+            f"No policy costs less than {number_text(self.lower_bound)}. Stopped: {self.stopped}.",
+            *(() if self.cost is None else (f"The policy costs {self.cost}.",)),
+            *notes_of(self.judgement),
+        )
+        return Table(f"Raised bound on {self.model_name}", _COLUMNS, rows, notes)
+
+    def pictures(self) -> Pictures:
+        """Return the bound by the number of functions added."""
+        return {"bound": lambda: (self._growth(),)}
+
+    def _growth(self) -> Chart:
+        counts = np.cumsum([len(one.added) for one in self.rounds]).astype(np.float64)
+        bounds = np.array([one.lower_bound for one in self.rounds])
+        alt = (
+            f"With {int(counts[-1])} functions added the bound went from {bounds[0]:,.6g} to "
+            f"{bounds[-1]:,.6g}."
+        )
+        lines = (Line("proven lower bound", counts, bounds),)
+        names = ("functions added", "expected discounted cost")
+        return Chart("bound", "The bound as the basis grows", *names, lines, alt)
+
+
+_COLUMNS = (
+    Column("round", "round"),
+    Column("lower_bound", "lower bound", number_text),
+    Column("width", "width"),
+    Column("seconds", "seconds", "{:.1f}".format),
+    Column("names", "added", right=False),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +124,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
     At most `functions` are added, `per_round` at a time: hinges with kinks up to `last_kink`, and
     products of pairs clipped at `levels`. It stops when `patience` rounds have raised the bound by
     less than `tol` of it. Functions for which a table of the search would have more than
-    `most_entries` are passed over.
+    `most_entries` are passed over. The seconds of `stop` are for all rounds together.
     """
 
     functions: int = 20
@@ -98,69 +144,88 @@ class RaisedBound(Plan[RaisedBoundResult]):
         checks.count(self.most_entries, "most_entries")
 
     def run(self, settings: SolveSettings) -> RaisedBoundResult:
-        """Solve, add the functions of the highest price, and solve again until it helps not."""
+        """Solve, add the functions of the highest price, and solve again while that helps."""
         model = settings.model
         if getattr(model, "structure", None) is None:
             raise ArgumentError(
-                f"RaisedBound got {model!r}, expected an event model with declared scopes: use "
-                "Enriched() for tabular models"
+                f"RaisedBound got {model!r}, expected an event model with declared scopes or a "
+                "factored model: use Enriched() for tabular models"
             )
-        return _Run(self, settings, cast(EventModel, model)).until_stopped()
+        return _Run(self, settings).until_stopped()
 
 
 class _Run:
     """The state of one run."""
 
-    def __init__(self, plan: RaisedBound, settings: SolveSettings, model: EventModel) -> None:
+    def __init__(self, plan: RaisedBound, settings: SolveSettings) -> None:
         self.plan = plan
         self.settings = settings
-        self.model = model
+        self.model = settings.model
+        self.dimension: int = settings.model.dimension  # type: ignore[union-attr]
         self.basis = settings.basis
+        self.best: Result | None = None
         self.rounds: list[BoundRound] = []
         self._added: list[Basis] = []
         self._began = time.perf_counter()
 
     def until_stopped(self) -> RaisedBoundResult:
+        try:
+            stopped = self._go_on()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            stopped = "interrupted"
+        assert self.best is not None
+        return RaisedBoundResult(self.best, tuple(self.rounds), stopped)
+
+    def _go_on(self) -> str:
+        """Make rounds until there is a reason to stop, and return it."""
         new: list[Basis] = []
-        total = 0
         while True:
             found = self._solved(new)
-            total += len(new)
-            reason = self._reason(total)
-            new = [] if reason else self._dearest(found, self.plan.functions - total)
+            reason = self._reason()
+            if reason:
+                return reason
+            new = self._dearest(found, self.plan.functions - len(self._added))
             if not new:
-                stopped = reason or "nothing to add: the dual balances every candidate"
-                return RaisedBoundResult(
-                    self.basis, found.solution.coef, found.greedy, tuple(self.rounds), stopped
-                )
+                return "nothing to add: the dual balances every candidate"
 
     def _solved(self, new: list[Basis]) -> Iterate:
-        dimension, settings = self.model.dimension, self.settings
-        self._added += new
-        if self._added:
-            self.basis = stacked_on(settings.basis, Stacked(*self._added), dimension)
+        settings = self.settings
+        if new:
+            added = Stacked(*self._added, *new)
+            self.basis = stacked_on(settings.basis, added, self.dimension)
         setup = setup_of(
             self.model, self.basis, LocalRows(), settings.simulation, settings.seed, settings.jobs
         )
-        found = setup.iterate(setup.named_point("initial", "weights"))
-        bound = setup.proven(found.solution.coef, found.moments)
+        seen: list[Iterate] = []
+        method = Fixed("initial")
+        result = run_part(setup, method, settings, owner=self.plan, visit=seen.append)
+        bound = result.lower_bound
         if bound is None:
             raise ArgumentError(
                 "no bound can be proven from the initial law: give the model an initial state, or "
                 "Geometric(decay)"
             )
         assert isinstance(setup.rows, EliminatedRows)
-        names = tuple(name for one in new for name in one.function_names(dimension))
+        self._added += new
+        if self.best is None or bound > (self.best.lower_bound or -np.inf):
+            self.best = result
+        names = tuple(name for one in new for name in one.function_names(self.dimension))
         spent = time.perf_counter() - self._began
-        self.rounds.append(BoundRound(names, bound.value, setup.rows.width, spent))
+        self.rounds.append(BoundRound(names, bound, setup.rows.width, spent))
         if settings.progress is True:
-            print(f"round {len(self.rounds) - 1:2d}  bound {bound.value:.8g}", flush=True)
-        return found
+            print(f"round {len(self.rounds) - 1:2d}  bound {bound:.8g}", flush=True)
+        return seen[-1]
 
-    def _reason(self, total: int) -> str:
-        plan = self.plan
-        if total >= plan.functions:
+    def _reason(self) -> str:
+        """Return why to stop after this round, no text to go on."""
+        plan, stop = self.plan, self.settings.stop
+        if len(self._added) >= plan.functions:
             return f"all {plan.functions} functions are used"
+        limit = None if stop is None else stop.max_seconds
+        if limit is not None and time.perf_counter() - self._began >= limit:
+            return "the time is up"
         if len(self.rounds) > plan.patience:
             before = self.rounds[-1 - plan.patience].lower_bound
             last = self.rounds[-1].lower_bound
@@ -188,7 +253,7 @@ class _Run:
 
     def _candidates(self) -> Iterator[tuple[Basis, float]]:
         """Yield functions that are not in the basis, with their largest slope."""
-        dimension = self.model.dimension
+        dimension = self.dimension
         known = set(self.basis.function_names(dimension))
         for i in range(dimension):
             for kink in range(1, self.plan.last_kink + 1):
@@ -201,36 +266,15 @@ class _Run:
 
     def _price(self, found: Iterate, candidate: Basis, slope: float) -> float:
         """Return the rate at which the objective grows with a candidate, per unit of slope."""
-        if set(candidate.function_names(self.model.dimension)) & set(found.setup.rows.names):
+        if set(candidate.function_names(self.dimension)) & set(found.setup.rows.names):
             return 0.0
         rows, solution = found.setup.rows, found.solution
         assert isinstance(rows, EliminatedRows)
         dual = solution.dual
-        entries = self._entries(rows, solution.keys, candidate)
+        entries = rows.entries_of(candidate, solution.keys)[:, 0]
         alone = LocalRows().on(self.model, Stacked(Affine(), candidate))
         assert alone.initial_moments is not None
         moment = float(alone.initial_moments[0][-1])
         rate = abs(moment - float(dual @ entries))
         real = rate > _RATE * (abs(moment) + float(dual @ np.abs(entries)))
         return rate / slope if real else 0.0
-
-    def _entries(self, rows: EliminatedRows, keys: IntArray, candidate: Basis) -> FloatArray:
-        """Return a candidate's entries (n,) in some rows, slopes included."""
-        states, actions = rows.support_of(keys)
-        entries = self._bellman(states, actions, candidate)
-        for i in self.model.structure.endless:  # type: ignore[union-attr]
-            slope = rows.slopes[keys] == i
-            if slope.any():
-                beyond = states[slope].copy()
-                beyond[:, i] += 1
-                entries[slope] = self._bellman(beyond, actions[slope], candidate) - entries[slope]
-        return entries
-
-    def _bellman(self, states: IntArray, actions: IntArray, candidate: Basis) -> FloatArray:
-        _, chance, after = self.model.expand(np.ascontiguousarray(states), actions)
-        here = np.asarray(candidate(states.astype(np.float64)))[:, 0]
-        flat = after.reshape(-1, after.shape[2]).astype(np.float64)
-        there = np.asarray(candidate(flat))[:, 0].reshape(chance.shape)
-        drift = (chance * (there - here[:, None])).sum(axis=1)
-        discount = self.model.discount
-        return np.asarray((1.0 - discount) * here - discount * drift)

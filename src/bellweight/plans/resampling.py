@@ -26,7 +26,7 @@ from bellweight.evaluation.evaluate import Difference, Evaluation, compare, eval
 from bellweight.models import EventModel, Model
 from bellweight.policies import Policy, Support
 from bellweight.program import SampledRows
-from bellweight.results.base import PlanResult
+from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.simulation import sample_states
 from bellweight.solve import Result, solve
@@ -62,7 +62,7 @@ class ResampledRound(files.Changed):
 
 @files.storable("Resampling")
 @dataclass(frozen=True, eq=False, repr=False)
-class ResampledResult(PlanResult):
+class ResampledResult(ChosenResult):
     """The rounds, on common random numbers, and the best of them judged on fresh ones.
 
     `best` is the place of the round of least cost; `evaluation` is its cost on random numbers that
@@ -79,24 +79,9 @@ class ResampledResult(PlanResult):
         return self.rounds[self.best].result
 
     @property
-    def policy(self) -> Policy:
-        """The policy of the best round."""
-        return self.result.policy
-
-    @property
     def cost(self) -> Estimate:
         """The cost of that policy, on random numbers that had no part in choosing it."""
         return self.evaluation.estimate
-
-    @property
-    def model_name(self) -> str:
-        """The name of the model."""
-        return self.result.model_name
-
-    @property
-    def model_digest(self) -> str:
-        """The fingerprint of the model."""
-        return self.result.model_digest
 
     def on(self, model: Model) -> Self:
         rounds = tuple(replace(found, result=found.result.on(model)) for found in self.rounds)

@@ -34,6 +34,7 @@ grid below has the values 0, ..., M_i + 1, so that every slope is a difference o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -137,7 +138,7 @@ class EliminatedRows(RowSource):
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.sizes = self._grid_sizes()
         self._constant = self._constant_column()
-        self._here_and_drifts = self._terms(size=False)
+        self._here_and_drifts = self._terms(self.parts, size=False)
         self._costs = structure.costs(self.sizes)
         self._rules = structure.admissible(self.sizes)
         self._check_order()
@@ -303,7 +304,7 @@ class EliminatedRows(RowSource):
 
     @cached_property
     def _sizes_of_terms(self) -> list[Term]:
-        return self._terms(size=True)
+        return self._terms(self.parts, size=True)
 
     @cached_property
     def initial_moments(self) -> tuple[FloatArray, FloatArray] | None:
@@ -423,6 +424,22 @@ class EliminatedRows(RowSource):
         cost = np.sum([table.at(points) for table in self._costs], axis=0, initial=0.0)
         return rows, np.asarray(cost) + np.zeros(len(points)), self.features(points)
 
+    def entries_of(self, functions: Basis, keys: IntArray) -> FloatArray:
+        """Return the entries (n, c) that other functions would have in rows found so far."""
+        parts = functions.parts(self.structure.dimension)
+        terms = self._terms(parts, size=False)
+        points, slopes = self.pool[keys], self.slopes[keys]
+        entries = np.zeros((len(keys), sum(len(part.columns) for part in parts)))
+        along = np.flatnonzero(slopes >= 0)
+        beyond = points[along]
+        beyond[np.arange(len(along)), slopes[along]] += 1
+        further = np.zeros((len(along), entries.shape[1]))
+        for term in terms:
+            term.add_to(entries, points)
+            term.add_to(further, beyond)
+        entries[along] = further - entries[along]
+        return entries
+
     def _allowed(self, points: IntArray) -> IntArray:
         for rule in self._rules:
             points = points[rule.at(points) > 0.0]
@@ -434,13 +451,13 @@ class EliminatedRows(RowSource):
     def _n_points(self, part: Part) -> int:
         return prod(self.sizes[v] for v in part.scope)
 
-    def _terms(self, *, size: bool) -> list[Term]:
+    def _terms(self, parts: Sequence[Part], *, size: bool) -> list[Term]:
         """Return the terms of a row: (1 - discount) f - discount (E[f(next)] - f).
 
         With `size`, what rounding is relative to.
         """
         terms = []
-        for part in self.parts:
+        for part in parts:
             columns = np.array(part.columns)
             here = part.features(grid(part.scope, self.sizes).astype(np.float64))
             own = tabulated(part.scope, self.sizes, np.abs(here) if size else here)

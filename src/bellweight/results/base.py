@@ -83,3 +83,27 @@ class PlanResult(BaseResult):
 
     judgement: Judgement | None = None
     warnings: tuple[str, ...] = ()
+
+
+class ChosenResult(PlanResult):
+    """What a plan returns that chose one of its results: `result`, whose policy is its own."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def result(self) -> BaseResult: ...
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the result that was chosen."""
+        return self.result.policy
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model."""
+        return self.result.model_name
+
+    @property
+    def model_digest(self) -> str:
+        """The fingerprint of the model."""
+        return self.result.model_digest

@@ -27,9 +27,9 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model, TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
-from bellweight.policies import Greedy, Policy
+from bellweight.policies import Policy
 from bellweight.program import TabularRows, repaired
-from bellweight.results.base import PlanResult
+from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.solve import run_part
@@ -42,7 +42,7 @@ _STANDS_OUT = 1e-3  # of a function's length that must lie outside the span of t
 
 @files.storable("SelfGuidedResult")
 @dataclass(frozen=True, eq=False, repr=False)
-class SelfGuidedResult(PlanResult):
+class SelfGuidedResult(ChosenResult):
     """What a self-guided run found: one result for each number of functions, in order.
 
     The first is that of the basis as given. `lower_bound` is the highest bound, that of the last;
@@ -59,24 +59,9 @@ class SelfGuidedResult(PlanResult):
         return min(self.results, key=lambda result: (_cost(result), -_bound(result)))
 
     @property
-    def policy(self) -> Greedy:
-        """The policy that costs least."""
-        return self.result.policy
-
-    @property
     def cost(self) -> Estimate:
         """The exact cost of the policy, from the initial distribution."""
         return Estimate(_cost(self.result))
-
-    @property
-    def model_name(self) -> str:
-        """The name of the model."""
-        return self.results[0].model_name
-
-    @property
-    def model_digest(self) -> str:
-        """The fingerprint of the model."""
-        return self.results[0].model_digest
 
     def on(self, model: Model) -> Self:
         return replace(self, results=tuple(result.on(model) for result in self.results))
