@@ -155,7 +155,7 @@ def test_a_markov_chain_has_one_action(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "text", "said"),
     [
-        ("tra", "2 3 4\n0 0 0 0.5 go\n", "line 2: the file ends after 1 of 4"),
+        ("tra", "2 3 4\n0 0 0 0.5 go\n", "line 2: the file has 1 transitions, expected 4"),
         ("tra", "2 3\n0 0 0.5\n0 2 0.5\n1 1 1\n", "line 3: '2', expected a whole number below 2"),
         ("tra", "2 2 3\n0 0 0 0.5\n0 0 1 0.4\n1 0 1 1\n", "line 2: the probabilities of state 0"),
         ("tra", "two\n", "line 1: 'two', expected a header"),
@@ -164,7 +164,7 @@ def test_a_markov_chain_has_one_action(tmp_path: Path) -> None:
         ("lab", '0="init"\n0: 3\n', "line 2: '0: 3'"),
         ("srew", "2 1\n0 x\n", "line 2: 'x', expected a number"),
         ("trew", "2 3 1\n1 0 0 4\n", "line 2: 1 0 0 is no transition"),
-        ("trew", "2 3 1\n", "ends after 0 of 1"),
+        ("trew", "2 3 1\n", "line 1: the file has 0 entries, expected 1"),
     ],
 )
 def test_a_wrong_prism_file_is_an_error_with_its_line(

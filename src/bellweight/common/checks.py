@@ -18,6 +18,8 @@ BoolArray = npt.NDArray[np.bool_]
 Matrix: TypeAlias = Any
 """A matrix, dense or sparse: SciPy's sparse classes carry no types."""
 
+_BLOCK = 20_000  # rows looked at together
+
 
 def float_array(
     values: Any,
@@ -121,13 +123,16 @@ def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> No
             f"transition probability to state {matrix.indices[bad[0]]} in {where(row)} is "
             f"{matrix.data[bad]}, expected a number between 0 and 1: correct it"
         )
-    sums = np.asarray(matrix.sum(axis=1)).ravel()
-    off = first_index(np.abs(sums - 1.0) > tolerances.PROBABILITY)
-    if off is not None:
-        raise ModelError(
-            f"transition {where(off[0])} sums to {sums[off]:.12g}, expected 1 (tolerance "
-            f"{tolerances.PROBABILITY:g}): add the missing successor or renormalise"
-        )
+    for first in range(0, matrix.shape[0], _BLOCK):
+        # In blocks: a model may be as large as memory allows.
+        block = matrix if matrix.shape[0] <= _BLOCK else matrix[first : first + _BLOCK]
+        sums = np.asarray(block.sum(axis=1)).ravel()
+        off = first_index(np.abs(sums - 1.0) > tolerances.PROBABILITY)
+        if off is not None:
+            raise ModelError(
+                f"transition {where(first + off[0])} sums to {sums[off]:.12g}, expected 1 "
+                f"(tolerance {tolerances.PROBABILITY:g}): add the missing successor or renormalise"
+            )
 
 
 def positive(value: Any, name: str, *, below: float = np.inf, closed: bool = False) -> float:

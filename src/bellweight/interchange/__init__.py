@@ -5,8 +5,9 @@ when they are asked for, and a missing one is an error that names the extra to i
 """
 
 from bellweight.interchange.by_ending import read_model, write_model
+from bellweight.interchange.csv_files import read_csv, write_csv
 from bellweight.interchange.drn import read_drn, write_drn
-from bellweight.interchange.frames import from_frame, read_csv, to_frame, write_csv
+from bellweight.interchange.frames import from_frame, to_frame
 from bellweight.interchange.gymnasium import from_gymnasium, policy_for_gymnasium, to_gymnasium
 from bellweight.interchange.policies import policy_frame, read_policy, write_policy
 from bellweight.interchange.prism import read_prism, write_prism

@@ -24,6 +24,8 @@ from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
 from bellweight.models.tabular import OwnRows, compact
 
+_SPARE_INDICES = 10  # of actions that no state has
+
 
 @dataclass
 class Transitions:
@@ -122,16 +124,15 @@ def initial_law(initial: Any, n_states: int, names: Any = None) -> FloatArray:
     return checks.float_array(initial, "initial", (n_states,))
 
 
+def are_near(largest: int, count: int) -> bool:
+    """Return whether so many different numbers up to the largest may be indices with gaps."""
+    return largest < 2 * count + _SPARE_INDICES
+
+
 def unique_names(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return labels that can stand for what they name: all different and none empty."""
     usable = labels is not None and len(set(labels)) == len(labels) and "" not in labels
     return labels if usable else None
-
-
-def pair_of_transition(model: TabularModel) -> Any:
-    """Return the pair that each stored transition of a model belongs to."""
-    pairs = np.arange(model.n_pairs, dtype=np.int32)
-    return np.repeat(pairs, np.diff(model.transition.indptr))
 
 
 def given_cost(model: TabularModel) -> FloatArray:

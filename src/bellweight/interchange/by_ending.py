@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bellweight.common.status import ArgumentError
+from bellweight.interchange.csv_files import read_csv, write_csv
 from bellweight.interchange.drn import read_drn, write_drn
-from bellweight.interchange.frames import read_csv, write_csv
 from bellweight.interchange.prism import read_prism, write_prism
 from bellweight.models import TabularModel
 

@@ -34,15 +34,18 @@ from bellweight.interchange.text import (
     SUM_TOLERANCE,
     Lines,
     StateLabels,
-    action_name,
+    action_names,
     settled_actions,
     state_words,
-    warn_of_unequal_starts,
+    warn_of_losses,
 )
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
-_REWARDS = re.compile(r"\[([^\]]*)\]")
+_STATE = re.compile(r"state\s+(?P<name>\S+)\s*(?:\[(?P<rewards>[^\]]*)\])?(?P<labels>.*)")
+_ACTION = re.compile(r"action(?:\s+(?P<name>\S+))?\s*(?:\[(?P<rewards>[^\]]*)\])?")
+_LABEL = re.compile(r'"([^"]+)"|([^\s"]+)')
+_OPENERS = "[{!"  # a label that begins with one of these must be in quotes
 _COMMENT = "//"
 _TYPES = ("mdp", "dtmc")
 
@@ -85,7 +88,7 @@ def read_drn(
 def write_drn(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     """Write a model as Storm does, with one reward model: costs, or rewards of a reward model."""
     model = tabular(model)
-    warn_of_unequal_starts(model)
+    warn_of_losses(model)
     return files.write_whole(
         path, lambda stream: stream.writelines(part.encode() for part in _parts(model))
     )
@@ -122,7 +125,7 @@ class _Parser:
         state, choice, code = (
             np.frombuffer(part, dtype=np.int32) for part in (self.state, self.choices, self.code)
         )
-        action, labels = settled_actions(state, choice, code, list(self.names), order)
+        action, labels = settled_actions(state, choice, code, list(self.names), order, _spelled)
         ends = np.append(np.frombuffer(self.start, dtype=np.int64), len(self.successor))
         counts = np.diff(ends)
         rows = Transitions(
@@ -187,16 +190,14 @@ class _Parser:
             raise self.lines.wrong(f"the reward models are {listed}: name one as reward=")
         return rewards.index(self.reward)
 
-    def _split(self, text: str) -> tuple[list[str], float]:
-        """Return the words of a line and the reward in its brackets."""
-        found = _REWARDS.search(text)
-        if found is None:
-            return text.split(), 0.0
-        values = [part.strip() for part in found[1].split(",")]
+    def _reward(self, text: str | None) -> float:
+        """Return the reward of a list in brackets."""
+        if text is None:
+            return 0.0
+        values = [part.strip() for part in text.split(",")]
         if self.place >= len(values):
             raise self.lines.wrong(f"{len(values)} rewards, expected at least {self.place + 1}")
-        reward = self._real(values[self.place]) if self.place >= 0 else 0.0
-        return (text[: found.start()] + text[found.end() :]).split(), reward
+        return self._real(values[self.place]) if self.place >= 0 else 0.0
 
     def _real(self, text: str) -> float:
         """Return a number or what a placeholder such as $1 stands for."""
@@ -206,29 +207,36 @@ class _Parser:
 
     def _open_state(self, text: str) -> None:
         self._check_complete()
-        words, self.state_reward = self._split(text)
-        if len(words) < 2 or words[0] != "state":
+        found = _STATE.fullmatch(text)
+        if found is None:
             raise self.lines.wrong(f"{text!r}, expected the word state and its number")
-        state = self.lines.whole(words[1], self.n_states)
+        state = self.lines.whole(found["name"], self.n_states)
         if state != self.current + 1:
             raise self.lines.wrong(
                 f"state {state}, expected {self.current + 1}: states are in order"
             )
         self.current, self.choice = state, 0
-        self.labels.add(state, [word.strip('"') for word in words[2:]])
+        self.state_reward = self._reward(found["rewards"])
+        self.labels.add(state, [one or other for one, other in self._labels(found["labels"])])
+
+    def _labels(self, text: str) -> list[tuple[str, str]]:
+        if _LABEL.sub("", text).strip() or text.lstrip().startswith(tuple(_OPENERS)):
+            raise self.lines.wrong(
+                f"{text.strip()!r}, expected labels, those with odd letters in quotes"
+            )
+        return _LABEL.findall(text)
 
     def _open_action(self, text: str) -> None:
         if self.choice:
             self._check_complete()
-        words, reward = self._split(text)
-        if words[0] != "action" or len(words) > 2:
-            raise self.lines.wrong(f"{text!r}, expected the word action and its name")
-        self._open_pair(words[1] if len(words) == 2 else NO_LABEL, reward)
+        found = _ACTION.fullmatch(text)
+        if found is None:
+            raise self.lines.wrong(f"{text!r}, expected the word action, its name and [rewards]")
+        self._open_pair(found["name"] or NO_LABEL, self._reward(found["rewards"]))
 
     def _open_pair(self, name: str, reward: float) -> None:
         if self.current < 0:
             raise self.lines.wrong("an action before the first state")
-        name = self.lines.choice_name(name, self.choice)
         self.state.append(self.current)
         self.choices.append(self.choice)
         self.code.append(self.names.setdefault(name, len(self.names)))
@@ -257,15 +265,27 @@ def _parts(model: TabularModel) -> Iterator[str]:
         f"@nr_choices\n{model.n_pairs}\n@model\n"
     )
     rows, cost, words = model.transition, given_cost(model), state_words(model)
-    names = {int(a): action_name(model, int(a)) for a in np.unique(model.pair_action)}
-    if len(set(names.values())) < len(names):
-        raise FileError("two action labels are the same without their punctuation: rename one")
+    names = action_names(model, _spelled)
     last = -1
     for pair, (state, action) in enumerate(zip(model.pair_state, model.pair_action, strict=True)):
         if state != last:
-            yield " ".join([f"state {state}", *next(words)]) + "\n"
+            yield " ".join([f"state {state}", *map(_quoted, next(words))]) + "\n"
             last = state
         part = slice(rows.indptr[pair], rows.indptr[pair + 1])
         moves = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
         head = f"\taction {names[int(action)]} [{float(cost[pair])!r}]\n"
         yield head + "".join(f"\t\t{y} : {p!r}\n" for y, p in moves)
+
+
+def _spelled(label: str) -> str:
+    """Return an action's label as one word."""
+    return re.sub(r"\s+", "_", label.strip())
+
+
+def _quoted(word: str) -> str:
+    """Return a state's label, in quotes where Storm wants them."""
+    if '"' in word:
+        raise FileError(
+            f"the label {word} has a quotation mark, which files cannot hold: rename it"
+        )
+    return f'"{word}"' if word[0] in _OPENERS else word

@@ -1,40 +1,35 @@
-"""Transitions as rows of a table: CSV files, and data frames of pandas or Polars.
+"""Transitions as rows of a table: data frames of pandas or Polars; `csv_files.py` has the files.
 
 Columns are `state`, `action`, `next`, `probability` and `cost`, or `reward` in place of `cost`.
-States and actions are names or numbers. Numbers 0, 1, ... are indices; other numbers, such as 1, 2,
-... or 1001, 1005, are names in their order. Rows of one pair may differ in cost: it is averaged. A
-table holds neither discount nor initial distribution.
+States and actions are names or numbers. Numbers 0, 1, ... are indices, and those of actions may
+have gaps; numbers of states such as 1, 2, ..., and numbers that are far apart such as 1001, 1005,
+are names in their order. Rows of one pair may differ in cost: it is averaged. A table holds neither
+discount nor initial distribution.
 """
 
 from __future__ import annotations
 
-import csv
-import os
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from bellweight.common import files, optional
-from bellweight.common.status import FileError, ModelError
+from bellweight.common import optional
+from bellweight.common.status import ModelError
 from bellweight.interchange.assembly import (
     Transitions,
     assembled,
     given_cost,
     initial_law,
-    pair_of_transition,
     tabular,
     unique_names,
 )
+from bellweight.interchange.names import Names, numbered
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
-_COLUMNS = ("state", "action", "next", "probability")
-_BLOCK = 20_000  # rows written at a time
-_DIGITS = 9  # indices are below 2^31
+COLUMNS = ("state", "action", "next", "probability")
+_MISSING = ("nan", "NaT", "<NA>", "None")  # how frames show that a cell is empty
 
 
 def from_frame(
@@ -52,13 +47,13 @@ def from_frame(
     and `actions` give the order of names, which is else the order in which they first appear.
     Errors name the row, the first being row 0.
     """
-    sense = _sense_of(_names_of(frame), "the table")
+    sense = sense_of(_names_of(frame), "the table")
     cost_name = "cost" if sense == "min" else "reward"
-    state_names, action_names = _Names(states, "state"), _Names(actions, "action")
+    state_names, action_names = Names(states, "state"), Names(actions, "action")
 
     def read() -> Transitions:
-        state, successor = state_names.codes(_column(frame, "state"), _column(frame, "next"))
-        (action,) = action_names.codes(_column(frame, "action"))
+        state, successor = state_names.codes(_keys(frame, "state"), _keys(frame, "next"))
+        (action,) = action_names.codes(_keys(frame, "action"))
         return Transitions(
             state,
             action,
@@ -68,8 +63,8 @@ def from_frame(
             owned=False,
         )
 
-    rows = _numbered(read, state_names, action_names)
-    return _model(
+    rows = numbered(read, state_names, action_names)
+    return named_model(
         rows, state_names, action_names, discount, initial, sense, name, lambda row: f"row {row}"
     )
 
@@ -85,169 +80,27 @@ def to_frame(model: TabularModel, kind: str | None = None) -> Any:
 
 def _columns(model: TabularModel) -> Iterator[tuple[str, Any]]:
     """Yield one column after the other, so that no two stand in memory at once."""
-    pair = pair_of_transition(model)
+    moves = np.diff(model.transition.indptr)
     states, actions = unique_names(model.state_labels), unique_names(model.action_labels)
-    yield "state", _named(model.pair_state.astype(np.int32)[pair], states)
-    yield "action", _named(model.pair_action.astype(np.int32)[pair], actions)
-    yield "next", _named(model.transition.indices, states)
+    yield "state", _named(np.repeat(model.pair_state.astype(np.int32), moves), states)
+    yield "action", _named(np.repeat(model.pair_action.astype(np.int32), moves), actions)
+    yield "next", _named(model.transition.indices.copy(), states)
     yield "probability", model.transition.data.copy()
-    yield "reward" if model.sense == "max" else "cost", given_cost(model)[pair]
+    yield "reward" if model.sense == "max" else "cost", np.repeat(given_cost(model), moves)
 
 
-def read_csv(
-    path: str | os.PathLike[str],
-    discount: float,
-    initial: Any = None,
-    *,
-    states: Sequence[str] | None = None,
-    actions: Sequence[str] | None = None,
-) -> TabularModel:
-    """Return the model of a CSV file with a header; as `from_frame`, and errors name the line."""
-    source = Path(path)
-    state_names, action_names = _Names(states, "state"), _Names(actions, "action")
-    sense = _sense_of(_header(source), str(source))
-    rows = _numbered(
-        lambda: _read_rows(source, state_names, action_names, sense), state_names, action_names
-    )
-
-    def where(row: int) -> str:
-        return f"{source}, line {_line_of(source, row)}"
-
-    return _model(rows, state_names, action_names, discount, initial, sense, source.stem, where)
-
-
-def write_csv(model: TabularModel, path: str | os.PathLike[str]) -> Path:
-    """Write one line for each transition, numbers with all their digits."""
-    model = tabular(model)
-    cost = given_cost(model)
-    states = _texts(unique_names(model.state_labels), model.n_states)
-    actions = _texts(unique_names(model.action_labels), model.n_actions)
-    last = "reward" if model.sense == "max" else "cost"
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(f"{','.join(_COLUMNS)},{last}\n".encode())
-        for first in range(0, model.transition.nnz, _BLOCK):
-            stream.write(_lines(model, cost, states, actions, first).encode())
-
-    return files.write_whole(path, write)
-
-
-class _NoIndicesError(Exception):
-    """Numbers are no indices: `names` must give out numbers for names."""
-
-    def __init__(self, names: _Names) -> None:
-        self.names = names
-
-
-class _Names:
-    """Indices of states or actions: numbers as they stand, a given order, or one per new name."""
-
-    def __init__(self, given: Sequence[str] | None, what: str) -> None:
-        self.given, self.what = given, what
-        self.are_indices = given is None
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin again."""
-        self.index: dict[str, int] = {str(n): i for i, n in enumerate(self.given or ())}
-        self.largest = -1
-
-    def codes(self, *columns: Any) -> list[Any]:
-        """Return the index of each value of some columns."""
-        whole = [values.dtype.kind in "iu" for values in columns]
-        if all(whole) and self.are_indices:
-            for values in columns:
-                self._refuse_negative(values)
-                self.largest = max(self.largest, int(values.max(initial=-1)))
-            return list(columns)
-        found = []
-        for values in columns:
-            each = (self.number(str(value).strip()) for value in values)
-            found.append(np.fromiter(each, dtype=np.int32, count=len(values)))
-            self._refuse_unknown(found[-1], values)
-        if any(whole) and not all(whole) and not all(name.isdecimal() for name in self.index):
-            raise ModelError(f"some columns name a {self.what} and others number it: do either")
-        return found
-
-    def number(self, name: str) -> int:
-        """Return the index of a name; one that is not in the given order has -1."""
-        if self.are_indices:
-            if not name.isdecimal() or not name.isascii() or not _is_short(name):
-                raise _NoIndicesError(self)
-            number = int(name)
-            self.largest = max(self.largest, number)
-            return number
-        if self.given is not None:
-            return self.index.get(name, -1)
-        return self.index.setdefault(name, len(self.index))
-
-    def check_indices(self, used: Any, *, all_of_them: bool) -> None:
-        """Complain where the numbers in use are not 0, 1, ...: all of them, or half and more."""
-        if self.are_indices and len(used):
-            count = self.largest + 1
-            dense = count <= 2 * len(used) + 100
-            found = int((np.bincount(used, minlength=count) > 0).sum()) if dense else 0
-            if found < count and (all_of_them or count > 2 * found + 100):
-                raise _NoIndicesError(self)
-
-    def settle(self) -> tuple[int, tuple[str, ...] | None, Any]:
-        """Return the count, the labels, and new indices for the numbers given out, if any.
-
-        Names that are numbers stand in their order.
-        """
-        if self.are_indices:
-            return self.largest + 1, None, None
-        names = tuple(self.index)
-        if self.given is not None or not all(n.isdecimal() and n.isascii() for n in names):
-            return len(names), names, None
-        order = sorted(range(len(names)), key=lambda i: (int(names[i]), names[i]))
-        place = np.empty(len(names), dtype=np.int32)
-        place[order] = np.arange(len(names), dtype=np.int32)
-        return len(names), tuple(names[i] for i in order), place
-
-    def _refuse_negative(self, values: Any) -> None:
-        if len(values) and values.min() < 0:
-            row = int(np.argmax(values < 0))
-            raise ModelError(f"row {row}: the {self.what} is {values[row]}, expected 0 or more")
-
-    def _refuse_unknown(self, found: Any, values: Any) -> None:
-        if self.given is not None and (found < 0).any():
-            row = int(np.argmax(found < 0))
-            raise ModelError(
-                f"row {row}: the {self.what} {values[row]!r} is not one of those given"
-            )
-
-
-def _is_short(name: str) -> bool:
-    return len(name) <= _DIGITS and (name[0] != "0" or name == "0")
-
-
-def _numbered(read: Callable[[], Transitions], states: _Names, actions: _Names) -> Transitions:
-    """Return the transitions; what turns out not to be an index is read again as a name."""
-    while True:
-        states.forget()
-        actions.forget()
-        try:
-            rows = read()
-            states.check_indices(rows.state, all_of_them=True)
-            actions.check_indices(rows.action, all_of_them=False)
-            return rows
-        except _NoIndicesError as found:
-            found.names.are_indices = False
-
-
-def _model(
+def named_model(
     rows: Transitions,
-    states: _Names,
-    actions: _Names,
+    states: Names,
+    actions: Names,
     discount: float,
     initial: Any,
     sense: Sense,
     name: str,
     where: Any,
 ) -> TabularModel:
-    n_states, state_labels, state_order = states.settle()
-    _, action_labels, action_order = actions.settle()
+    n_states, state_labels, state_order = states.settle(rows.state)
+    _, action_labels, action_order = actions.settle(rows.action)
     if state_order is not None:
         rows.state, rows.successor = state_order[rows.state], state_order[rows.successor]
     if action_order is not None:
@@ -270,8 +123,13 @@ def _names_of(frame: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _sense_of(names: list[str], what: str) -> Sense:
-    missing = [name for name in _COLUMNS if name not in names]
+def sense_of(names: list[str], what: str) -> Sense:
+    repeated = [name for name in (*COLUMNS, "cost", "reward") if names.count(name) > 1]
+    if repeated:
+        raise ModelError(
+            f"{what} has several columns {repeated[0]}, expected one: rename the others"
+        )
+    missing = [name for name in COLUMNS if name not in names]
     if missing or ("cost" in names) == ("reward" in names):
         lacking = missing[0] if missing else "either cost or reward"
         raise ModelError(
@@ -286,6 +144,19 @@ def _column(frame: Any, name: str) -> Any:
     return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
 
 
+def _keys(frame: Any, name: str) -> Any:
+    """Return a column of states or actions, without a gap; whole numbers may come as floats."""
+    values = _column(frame, name)
+    if values.dtype.kind in "iu":
+        return values
+    for row, value in enumerate(values):
+        if not value.strip() if isinstance(value, str) else str(value) in _MISSING:
+            raise ModelError(f"row {row}: the {name} is missing, expected a name or a number")
+    if values.dtype.kind == "f" and (values % 1 == 0).all():
+        return values.astype(np.int64)
+    return values
+
+
 def _numbers(values: Any, name: str) -> Any:
     try:
         return np.asarray(values, dtype=np.float64)
@@ -298,105 +169,5 @@ def _numbers(values: Any, name: str) -> Any:
         raise
 
 
-def _read_rows(source: Path, states: _Names, actions: _Names, sense: Sense) -> Transitions:
-    """Return the rows of a file."""
-    state, action, successor = array("i"), array("i"), array("i")
-    probability, cost = array("d"), array("d")
-    wanted = (*_COLUMNS, "cost" if sense == "min" else "reward")
-    header = _header(source)
-    places = [header.index(name) for name in wanted]
-    for line, fields in _fields(source, len(header)):
-        x, a, y, p, c = (fields[place] for place in places)
-        state.append(states.number(x.strip()))
-        action.append(actions.number(a.strip()))
-        successor.append(states.number(y.strip()))
-        try:
-            probability.append(float(p))
-            cost.append(float(c))
-        except ValueError:
-            raise FileError(
-                f"{source}, line {line}: probability and {wanted[-1]} are {p!r} and {c!r}, "
-                "expected numbers"
-            ) from None
-        if min(state[-1], action[-1], successor[-1]) < 0:
-            raise FileError(f"{source}, line {line}: a name that is not one of those given")
-    if not state:
-        raise FileError(f"{source} has no rows below its header, expected transitions")
-    return Transitions(
-        np.frombuffer(state, dtype=np.int32),
-        np.frombuffer(action, dtype=np.int32),
-        np.frombuffer(successor, dtype=np.int32),
-        np.frombuffer(probability),
-        np.frombuffer(cost),
-    )
-
-
-def _header(source: Path) -> list[str]:
-    return next((fields for _, fields in _records(source)), [])
-
-
-def _fields(source: Path, count: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows below the header, each with its line."""
-    for line, fields in islice(_records(source), 1, None):
-        if len(fields) != count:
-            raise FileError(f"{source}, line {line}: {len(fields)} fields, expected {count}")
-        yield line, fields
-
-
-def _line_of(source: Path, row: int) -> int:
-    """Return the line of a row; the file is read again, so that no line has to be remembered."""
-    return next(islice(_records(source), row + 1, None))[0]
-
-
-def _records(source: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the fields of everything but empty lines, the header first."""
-    with _opened(source) as stream:
-        reader = csv.reader(stream)
-        try:
-            first = True
-            for fields in reader:
-                if fields:
-                    yield reader.line_num, [f.strip() for f in fields] if first else fields
-                    first = False
-        except (csv.Error, UnicodeDecodeError) as problem:
-            raise FileError(f"{source}, line {reader.line_num + 1}: {problem}") from None
-
-
-def _opened(source: Path) -> Any:
-    try:
-        return open(source, encoding="utf-8-sig", newline="")
-    except FileNotFoundError:
-        raise FileError(f"{source} does not exist: check the path") from None
-    except OSError as problem:
-        raise FileError(f"cannot read {source}: {problem.strerror}") from None
-
-
 def _named(indices: Any, names: tuple[str, ...] | None) -> Any:
-    return indices.copy() if names is None else np.array(names, dtype=object)[indices]
-
-
-def _texts(names: tuple[str, ...] | None, count: int) -> Sequence[Any]:
-    """Return what stands for each state or action in a CSV file."""
-    return range(count) if names is None else [_quoted(name) for name in names]
-
-
-def _quoted(text: str) -> str:
-    needs_quotes = any(letter in text for letter in ',"\r\n') or text != text.strip()
-    return '"' + text.replace('"', '""') + '"' if needs_quotes else text
-
-
-def _lines(
-    model: TabularModel, cost: Any, states: Sequence[Any], actions: Sequence[Any], first: int
-) -> str:
-    rows = model.transition
-    last = min(first + _BLOCK, rows.nnz)
-    pair = np.searchsorted(rows.indptr, np.arange(first, last), side="right") - 1
-    parts: Iterable[tuple[Any, ...]] = zip(
-        model.pair_state[pair].tolist(),
-        model.pair_action[pair].tolist(),
-        rows.indices[first:last].tolist(),
-        rows.data[first:last].tolist(),
-        cost[pair].tolist(),
-        strict=True,
-    )
-    return "".join(f"{states[x]},{actions[a]},{states[y]},{p!r},{c!r}\n" for x, a, y, p, c in parts)
+    return indices if names is None else np.array(names, dtype=object)[indices]

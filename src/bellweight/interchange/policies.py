@@ -13,6 +13,7 @@ import csv
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from bellweight.backends import backend_of
 from bellweight.common import checks, files, optional
 from bellweight.common.status import ArgumentError, FileError, PolicyError
 from bellweight.interchange.assembly import tabular, unique_names
+from bellweight.interchange.text import no_text
 from bellweight.models import TabularModel
 from bellweight.policies import Greedy, Policy, TablePolicy, checked_probabilities
 
@@ -81,20 +83,22 @@ def write_policy(policy: Policy, path: str | os.PathLike[str], states: Any = Non
 
 
 def read_policy(path: str | os.PathLike[str], model: TabularModel) -> TablePolicy:
-    """Return the policy of a table, CSV or JSON, that has a row for every state of the model."""
+    """Return the policy of a table, CSV or JSON, that has a row for every state of the model.
+
+    Errors name the line of a CSV file, and the entry of a JSON file, the first being 0.
+    """
     model = tabular(model)
     source = Path(path)
-    rows = _rows(source)
     states = _index(unique_names(model.state_labels), model.n_states)
     actions = _index(unique_names(model.action_labels), model.n_actions)
     table = np.zeros((model.n_states, model.n_actions))
-    for number, (state, action, chance) in enumerate(rows):
+    for where, (state, action, chance) in _rows(source):
         try:
             table[states[str(state)], actions[str(action)]] += float(chance)
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise FileError(
-                f"{source}, row {number}: state {state!r}, action {action!r}, probability "
-                f"{chance!r}: expected a state and an action of the model and a number"
+                f"{source}, {where}: state {state!r}, action {action!r}, probability {chance!r}: "
+                "expected a state and an action of the model and a number"
             ) from None
     policy = TablePolicy(table, model=model)
     checked_probabilities(model, policy)
@@ -146,19 +150,39 @@ def _python_text(columns: dict[str, list[Any]]) -> str:
     )
 
 
-def _rows(source: Path) -> list[tuple[Any, ...]]:
+def _rows(source: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield where each row stands in a file, and the row."""
+    if source.suffix not in (".csv", ".json"):
+        raise ArgumentError(f"{source} is no table, expected a file .csv or .json")
     try:
-        text = source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileError(f"cannot read {source}: {problem}") from None
+        text = source.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise no_text(source) from None
+    except OSError as problem:
+        raise FileError(f"cannot read {source}: {problem.strerror}") from None
     try:
-        if source.suffix == ".json":
-            columns = json.loads(text)
-        elif source.suffix == ".csv":
-            lines = list(csv.DictReader(io.StringIO(text)))
-            columns = {name: [line[name] for line in lines] for name in _COLUMNS}
-        else:
-            raise ArgumentError(f"{source} is no table, expected a file .csv or .json")
-        return list(zip(*(columns[name] for name in _COLUMNS), strict=True))
-    except (KeyError, TypeError, json.JSONDecodeError) as problem:
-        raise FileError(f"{source} is no table of state, action, probability: {problem}") from None
+        yield from _json_rows(text) if source.suffix == ".json" else _csv_rows(text)
+    except (KeyError, TypeError, ValueError, csv.Error) as problem:
+        said = f"no {problem}" if isinstance(problem, KeyError) else str(problem)
+        raise FileError(f"{source} is no table of state, action, probability: {said}") from None
+
+
+def _csv_rows(text: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    reader = csv.reader(io.StringIO(text, newline=""))
+    header = [name.strip() for name in next(reader, [])]
+    places = {name: place for place, name in enumerate(header)}
+    wanted = [places[name] for name in _COLUMNS]
+    for fields in reader:
+        if fields:
+            if len(fields) != len(header):
+                raise ValueError(
+                    f"line {reader.line_num} has {len(fields)} fields, expected {len(header)}"
+                )
+            yield f"line {reader.line_num}", tuple(fields[place] for place in wanted)
+
+
+def _json_rows(text: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    columns = json.loads(text)
+    rows = zip(*(columns[name] for name in _COLUMNS), strict=True)
+    for number, row in enumerate(rows):
+        yield f"entry {number}", row

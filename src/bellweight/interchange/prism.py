@@ -18,28 +18,32 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bellweight.common import checks, files
-from bellweight.common.status import FileError
+from bellweight.common.status import ArgumentError
 from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
 from bellweight.interchange.text import (
     SUM_TOLERANCE,
     Lines,
     StateLabels,
-    action_name,
+    action_names,
+    check_different,
     settled_actions,
     state_words,
-    warn_of_unequal_starts,
+    warn_of_losses,
 )
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
 _COMMENT = "#"
 _LABEL = re.compile(r'(\d+)="([^"]*)"')
+_REWARD_FILES = (".srew", ".trew")
+_REWARD_NAME = re.compile(r'# Reward structure:? "([^"]+)"')
 
 
 def read_prism(
@@ -48,20 +52,22 @@ def read_prism(
     initial: Any = None,
     *,
     sense: Sense = "min",
+    reward: str | None = None,
     actions: Sequence[str] | None = None,
 ) -> TabularModel:
     """Return the model of NAME.tra and the files beside it; rewards are costs unless `sense="max"`.
 
+    Of several reward structures PRISM writes NAME1.srew, NAME2.srew, ...: `reward` names one.
     `initial` replaces the states labelled `init`. `actions` gives the order of action names, else
     that of first appearance. A choice without a name is called a0, a1, ... by its number. Sums of
     probabilities may be off by 1e-5, as PRISM allows, and are then scaled.
     """
     source = Path(path)
     table = _read_transitions(source)
-    rewards = _rewards(source, table)
-    labels, law = _read_labels(source.with_suffix(".lab"), table.n_states).settle(
-        initial, table.n_states
-    )
+    rewards = _rewards(_reward_file(source, reward), table)
+    marked = _read_labels(source.with_suffix(".lab"), table.n_states)
+    marked.start_in(table.starts)
+    labels, law = marked.settle(initial, table.n_states)
     vectors = _read_states(source.with_suffix(".sta"), table.n_states)
     rows, action_labels = table.transitions(rewards, actions)
     n_states = table.n_states
@@ -87,7 +93,7 @@ def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     Costs (rewards of a reward model) are rewards of transitions.
     """
     model = tabular(model)
-    warn_of_unequal_starts(model)
+    warn_of_losses(model)
     target = Path(path).with_suffix(".tra")
     head = f"{model.n_states} {model.n_pairs} {model.transition.nnz}\n"
     _write_labels(model, target.with_suffix(".lab"))
@@ -110,6 +116,34 @@ class _Table:
     code: Any = field(default_factory=lambda: array("i"))
     probability: Any = field(default_factory=lambda: array("d"))
     names: dict[str, int] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)
+    n_choices: int = 0
+
+    def add(self, parts: list[str], lines: Lines) -> None:
+        """Add the entries of a line."""
+        if self.is_chain:
+            parts.insert(1, "0")
+        if len(parts) not in (4, 5):
+            raise lines.wrong(
+                f"{len(parts) - self.is_chain} entries, expected "
+                f"state{'' if self.is_chain else ' choice'} next probability"
+            )
+        successor = lines.whole(parts[2], self.n_states)
+        if parts[0] == "-":  # how PRISM writes an initial state
+            self.starts.append(successor)
+            return
+        state, choice = lines.whole(parts[0], self.n_states), lines.whole(parts[1], 2**31)
+        name = "" if len(parts) == 4 or self.is_chain else parts[4]
+        code = self.names.setdefault(name, len(self.names))
+        if not self.state or state != self.state[-1] or choice != self.choice[-1]:
+            self.n_choices += 1
+        elif code != self.code[-1]:
+            raise lines.wrong(f"the action is {name!r}, and another one a line above")
+        self.state.append(state)
+        self.choice.append(choice)
+        self.successor.append(successor)
+        self.probability.append(lines.real(parts[3]))
+        self.code.append(code)
 
     def transitions(
         self, rewards: Any, order: Sequence[str] | None
@@ -122,7 +156,7 @@ class _Table:
         new = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
         first = np.append(0, np.flatnonzero(new) + 1)
         of_choice, labels = settled_actions(
-            state[first], choice[first], code[first], list(self.names), order
+            state[first], choice[first], code[first], list(self.names), order, _spelled
         )
         action = np.repeat(of_choice, np.diff(first, append=len(state)))
         return Transitions(
@@ -139,29 +173,19 @@ def _read_transitions(source: Path) -> _Table:
             f"{head[0]} states and {head[-1]} transitions: some state has none, expected at least "
             "one of each; let PRISM fix the deadlocks"
         )
-    is_chain = len(head) == 2
-    table = _Table(head[0], is_chain)
+    table = _Table(head[0], is_chain=len(head) == 2)
     for text in rows:
-        parts = text.split()
-        if is_chain:
-            parts.insert(1, "0")
-        if len(parts) not in (4, 5):
-            raise lines.wrong(
-                f"{len(parts) - is_chain} entries, expected state{'' if is_chain else ' choice'} "
-                "next probability"
-            )
-        choice = lines.whole(parts[1], 2**31)
-        name = "" if len(parts) == 4 or is_chain else parts[4]
-        name = lines.choice_name(name, choice)
-        table.state.append(lines.whole(parts[0], table.n_states))
-        table.choice.append(choice)
-        table.successor.append(lines.whole(parts[2], table.n_states))
-        table.probability.append(lines.real(parts[3]))
-        table.code.append(table.names.setdefault(name, len(table.names)))
+        table.add(text.split(), lines)
     if len(table.state) != head[-1]:
-        raise lines.wrong(f"the file ends after {len(table.state)} of {head[-1]} transitions")
+        raise lines.wrong(
+            f"the file has {len(table.state)} transitions, expected {head[-1]} as its header says"
+        )
     if not table.state:
         raise lines.wrong("there are no transitions, expected at least one")
+    if not table.is_chain and table.n_choices != head[1]:
+        raise lines.wrong(
+            f"the file has {table.n_choices} choices, expected {head[1]} as its header says"
+        )
     return table
 
 
@@ -172,6 +196,41 @@ def _header(lines: Lines, rows: Iterator[str], lengths: tuple[int, ...]) -> list
     return [int(part) for part in parts]
 
 
+def _reward_file(source: Path, reward: str | None) -> Path:
+    """Return the file, but for its ending, of the reward structure that is asked for."""
+    found = {name: path for path in _reward_files(source) for name in [_reward_name(path)]}
+    if reward is None and len(found) <= 1:
+        return next(iter(found.values()), source)
+    if reward not in found:
+        listed = ", ".join(found) or "none"
+        raise ArgumentError(
+            f"reward is {reward!r}, and the reward structures beside {source} are {listed}: name "
+            "one as reward="
+        )
+    return found[reward]
+
+
+def _reward_files(source: Path) -> Iterator[Path]:
+    """Yield NAME, or NAME1, NAME2, ..., where it has a file of rewards."""
+    for number in count():
+        path = source.with_stem(f"{source.stem}{number or ''}")
+        if any(path.with_suffix(ending).exists() for ending in _REWARD_FILES):
+            yield path
+        elif number:
+            return
+
+
+def _reward_name(path: Path) -> str:
+    """Return the name in the first line of a file of rewards, or the file's name."""
+    for ending in _REWARD_FILES:
+        if path.with_suffix(ending).exists():
+            with open(path.with_suffix(ending), encoding="utf-8-sig", errors="replace") as stream:
+                found = _REWARD_NAME.match(stream.readline())
+            if found:
+                return found[1]
+    return path.stem
+
+
 def _rewards(source: Path, table: _Table) -> Any:
     """Return the rewards of states and of transitions, together, for each row of the table."""
     found = np.zeros(len(table.state))
@@ -179,7 +238,7 @@ def _rewards(source: Path, table: _Table) -> Any:
     if states.exists():
         lines = Lines(states, _COMMENT)
         rewards = np.zeros(table.n_states)
-        for parts in _entries(lines, 2, 2):
+        for parts in _entries(lines, 2, 2, table.n_states):
             rewards[lines.whole(parts[0], table.n_states)] = lines.real(parts[1])
         found = rewards[np.frombuffer(table.state, dtype=np.int32)]
     moves = source.with_suffix(".trew")
@@ -192,7 +251,7 @@ def _add_transition_rewards(lines: Lines, table: _Table, found: Any) -> None:
     """Add rewards by (state, choice, next); both files list them in the same order."""
     row, last = 0, len(table.state)
     state, choice, successor = table.state, table.choice, table.successor
-    for parts in _entries(lines, 4 - table.is_chain, 3 - table.is_chain):
+    for parts in _entries(lines, 4 - table.is_chain, 3 - table.is_chain, table.n_states):
         if table.is_chain:
             parts.insert(1, "0")
         x, k, y = (lines.whole(part, 2**31) for part in parts[:3])
@@ -204,18 +263,21 @@ def _add_transition_rewards(lines: Lines, table: _Table, found: Any) -> None:
         row += 1
 
 
-def _entries(lines: Lines, width: int, head: int) -> Iterator[list[str]]:
+def _entries(lines: Lines, width: int, head: int, n_states: int) -> Iterator[list[str]]:
     rows = iter(lines)
-    expected = _header(lines, rows, (head,))[-1]
-    count = 0
+    counts = _header(lines, rows, (head,))
+    if counts[0] != n_states:
+        raise lines.wrong(f"{counts[0]} states, expected {n_states} as the transitions have")
+    expected = counts[-1]
+    n_rows = 0
     for text in rows:
-        count += 1
+        n_rows += 1
         parts = text.split()
         if len(parts) != width:
             raise lines.wrong(f"{len(parts)} entries, expected {width}")
         yield parts
-    if count != expected:
-        raise lines.wrong(f"the file ends after {count} of {expected} entries")
+    if n_rows != expected:
+        raise lines.wrong(f"the file has {n_rows} entries, expected {expected} as its header says")
 
 
 def _read_labels(source: Path, n_states: int) -> StateLabels:
@@ -247,9 +309,9 @@ def _read_states(source: Path, n_states: int) -> Any:
         raise lines.wrong(f"{head!r}, expected the names of the variables, such as (x,y)")
     width = head.count(",") + 1
     vectors = np.zeros((n_states, width))
-    count = 0
+    n_rows = 0
     for text in rows:
-        count += 1
+        n_rows += 1
         state, _, values = text.partition(":")
         parts = values.strip().strip("()").split(",")
         if len(parts) != width:
@@ -258,17 +320,15 @@ def _read_states(source: Path, n_states: int) -> Any:
         vectors[lines.whole(state.strip(), n_states)] = [
             lines.real(words.get(part.strip(), part.strip())) for part in parts
         ]
-    if count != n_states:
-        raise lines.wrong(f"the file ends after {count} of {n_states} states")
+    if n_rows != n_states:
+        raise lines.wrong(f"the file ends after {n_rows} of {n_states} states")
     return vectors
 
 
 def _lines(model: TabularModel, costs: Any) -> Iterator[str]:
     """Yield the lines of each pair: with its action's name, or with its cost."""
     rows, start = model.transition, model.pair_start
-    names = {int(a): action_name(model, int(a)) for a in np.unique(model.pair_action)}
-    if len(set(names.values())) < len(names):
-        raise FileError("two action labels are the same without their punctuation: rename one")
+    names = action_names(model, _spelled)
     for pair in range(model.n_pairs):
         state = int(model.pair_state[pair])
         begin = f"{state} {pair - int(start[state])}"
@@ -282,14 +342,13 @@ def _lines(model: TabularModel, costs: Any) -> Iterator[str]:
 
 
 def _write_labels(model: TabularModel, path: Path) -> None:
-    names = {"init": 0, "deadlock": 1}
-    for name in (name for found in state_words(model) for name in found):
-        if '"' in name:
-            raise FileError(f"the label {name} has a quotation mark: PRISM's files cannot hold it")
-        names.setdefault(name, len(names))
+    words = dict.fromkeys(word for found in state_words(model) for word in found)
+    spelling = {word: _spelled(word) for word in ("init", "deadlock", *words)}
+    check_different(list(spelling), list(spelling.values()), "words of state labels")
+    names = {name: number for number, name in enumerate(spelling.values())}
     head = " ".join(f'{number}="{name}"' for name, number in names.items()) + "\n"
     marked = (
-        f"{state}: {' '.join(str(names[name]) for name in found)}\n"
+        f"{state}: {' '.join(str(names[spelling[word]]) for word in found)}\n"
         for state, found in enumerate(state_words(model))
         if found
     )
@@ -310,3 +369,9 @@ def _write(path: Path, head: str, lines: Iterator[str]) -> Path:
 def _stream(stream: Any, head: str, lines: Iterator[str]) -> None:
     stream.write(head.encode())
     stream.writelines(line.encode() for line in lines)
+
+
+def _spelled(label: str) -> str:
+    """Return a label as PRISM takes names: letters, digits and _, no digit first."""
+    name = re.sub(r"\W+", "_", label.strip())
+    return f"_{name}" if name[0].isdecimal() else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import re
 import warnings
@@ -16,7 +17,7 @@ import numpy as np
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BellweightWarning, FileError
-from bellweight.interchange.assembly import initial_law
+from bellweight.interchange.assembly import are_near, initial_law
 from bellweight.models import TabularModel
 
 SUM_TOLERANCE = 1e-5
@@ -24,7 +25,19 @@ SUM_TOLERANCE = 1e-5
 
 INIT = "init"
 NO_LABEL = "__NOLABEL__"  # how Storm writes that a choice has no name
-_NUMBERED = re.compile(r"a(\d+)")
+_NUMBER = re.compile(r"_?(0|[1-9]\d{0,8})")
+
+
+def no_text(source: Path) -> FileError:
+    """Return the error about a file that is no UTF-8, with the line of the first wrong letter."""
+    with open(source, "rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as problem:
+                wrong = f"the byte {line[problem.start]:#04x} is no UTF-8"
+                return FileError(f"{source}, line {number}: {wrong}: save the file as UTF-8")
+    return FileError(f"{source} is no UTF-8: save the file as UTF-8")
 
 
 class Lines:
@@ -35,15 +48,17 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         try:
-            with open(self.source, encoding="utf-8") as stream:
+            with open(self.source, encoding="utf-8-sig") as stream:
                 for self.number, line in enumerate(stream, start=1):
                     text = line.strip()
                     if text and not text.startswith(self.comment):
                         yield text
         except FileNotFoundError:
             raise FileError(f"{self.source} does not exist: check the path") from None
-        except (OSError, UnicodeDecodeError) as problem:
-            raise FileError(f"cannot read {self.source}: {problem}") from None
+        except UnicodeDecodeError:
+            raise no_text(self.source) from None
+        except OSError as problem:
+            raise FileError(f"cannot read {self.source}: {problem.strerror}") from None
 
     def line_of(self, row: int, counts: Callable[[str], bool]) -> int:
         """Return the number of a line: of those that count, the one after `row` others.
@@ -74,30 +89,81 @@ class Lines:
         except (ValueError, ZeroDivisionError):
             raise self.wrong(f"{text!r}, expected a number") from None
 
-    def choice_name(self, name: str, choice: int) -> str:
-        """Return what a choice goes by: a0, a1, ... where it has no name, or a number."""
-        return f"a{choice}" if name in ("", NO_LABEL) or name.isdecimal() else name
-
 
 def settled_actions(
-    state: Any, choice: Any, code: Any, names: list[str], order: Sequence[str] | None
+    state: Any,
+    choice: Any,
+    code: Any,
+    names: list[str],
+    order: Sequence[str] | None,
+    spelled: Callable[[str], str],
 ) -> tuple[Any, tuple[str, ...] | None]:
     """Return the action index of each choice, and the labels of actions.
 
-    Entry i says that choice[i] of state[i] has the name names[code[i]]. Names a0, a1, ... are the
-    indices themselves, if all are like that and no order is given; else indices are places in the
-    order, followed by names it does not have. Several choices of one state with the same name are
-    told apart: go, go_2, go_3.
+    Entry i says that choice[i] of state[i] has the name names[code[i]]. Where all names are whole
+    numbers these are the indices, unless they are far apart or an order is given. Else indices are
+    places in the order, whose names the file has as they are `spelled`, followed by names it does
+    not have; these stand as the choices of every state do. Several choices of one state with the
+    same name are told apart: go, go_2, go_3. One without a name goes by its number: a0, a1, ...
     """
+    code, names = _with_names(choice, code, names)
     code, names = _told_apart(state, choice, code, names)
-    numbered = [_NUMBERED.fullmatch(name) for name in names]
-    if not order and all(numbered):
-        numbers = np.array([int(match[1]) for match in numbered if match], dtype=np.int32)
-        return numbers[code], None
-    index = {name: number for number, name in enumerate(order or ())}
-    for name in names:
-        index.setdefault(name, len(index))
-    return np.array([index[name] for name in names], dtype=np.int32)[code], tuple(index)
+    numbers = [_NUMBER.fullmatch(name) for name in names]
+    if order is None and all(numbers):
+        indices = np.array([int(match[1]) for match in numbers if match], dtype=np.int32)
+        if are_near(int(indices.max()), len(names)):
+            return indices[code], None
+    labels = list(order or ())
+    index = {spelled(label): place for place, label in enumerate(labels)}
+    for name in (names[number] for number in _in_choice_order(state, code, len(names))):
+        if name not in index:
+            index[name] = len(labels)
+            labels.append(name)
+    return np.array([index[name] for name in names], dtype=np.int32)[code], tuple(labels)
+
+
+def _with_names(choice: Any, code: Any, names: list[str]) -> tuple[Any, list[str]]:
+    """Return codes and names where every choice has one."""
+    nameless = [number for number, name in enumerate(names) if name in ("", NO_LABEL)]
+    if not nameless:
+        return code, names
+    others = [name for name in names if name not in ("", NO_LABEL)]
+    prefix = "" if all(_NUMBER.fullmatch(name) for name in others) else "a"
+    given = np.isin(code, nameless)
+    index = {name: number for number, name in enumerate(names)}
+    new = np.zeros(int(choice[given].max()) + 1, dtype=np.int32)
+    for place in np.unique(choice[given]):
+        new[place] = index.setdefault(f"{prefix}{place}", len(index))
+    code = np.where(given, new[np.where(given, choice, 0)], code)
+    used = np.unique(code)  # the missing name itself is gone
+    place = np.zeros(len(index), dtype=np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    listed = list(index)
+    return place[code], [listed[number] for number in used]
+
+
+def _in_choice_order(state: Any, code: Any, count: int) -> list[int]:
+    """Return the codes 0, ..., count - 1 in an order that no state's choices contradict.
+
+    Of several such orders it is the one closest to the codes themselves, and where there is none it
+    is the codes.
+    """
+    together = state[1:] == state[:-1]
+    follows = np.unique(code[:-1][together].astype(np.int64) * count + code[1:][together])
+    after: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for one, next_one in zip((follows // count).tolist(), (follows % count).tolist(), strict=True):
+        after[one].append(next_one)
+        waits[next_one] += 1
+    ready = [number for number in range(count) if waits[number] == 0]
+    found = []
+    while ready:
+        found.append(heapq.heappop(ready))
+        for number in after[found[-1]]:
+            waits[number] -= 1
+            if waits[number] == 0:
+                heapq.heappush(ready, number)
+    return found if len(found) == count else list(range(count))
 
 
 def _told_apart(state: Any, choice: Any, code: Any, names: list[str]) -> tuple[Any, list[str]]:
@@ -127,11 +193,28 @@ def _unused(name: str, number: int, names: list[str]) -> str:
     return found
 
 
-def action_name(model: TabularModel, action: int) -> str:
-    """Return the name of an action in a file: its label, or a0, a1, ..."""
-    if model.action_labels is None:
-        return f"a{action}"
-    return re.sub(r"\W+", "_", model.action_labels[action])
+def action_names(model: TabularModel, spelled: Callable[[str], str]) -> dict[int, str]:
+    """Return the names of the actions in use as a file spells them; numbers without labels."""
+    used = np.unique(model.pair_action).tolist()
+    names = {action: _action_name(model, action, spelled) for action in used}
+    check_different([model.label(action) for action in used], list(names.values()), "action labels")
+    return names
+
+
+def _action_name(model: TabularModel, action: int, spelled: Callable[[str], str]) -> str:
+    label = model.label(action)
+    return f"a{action}" if label.strip() in ("", NO_LABEL) else spelled(label)
+
+
+def check_different(labels: Sequence[str], spelled: Sequence[str], what: str) -> None:
+    """Complain where two different labels are spelled alike in a file."""
+    first: dict[str, str] = {}
+    for label, name in zip(labels, spelled, strict=True):
+        other = first.setdefault(name, label)
+        if other != label:
+            raise FileError(
+                f"the {what} {other!r} and {label!r} are both {name!r} in the file: rename one"
+            )
 
 
 def state_words(model: TabularModel) -> Iterator[list[str]]:
@@ -142,16 +225,25 @@ def state_words(model: TabularModel) -> Iterator[list[str]]:
         yield [INIT] * bool(start) + [word for word in name.split() if word != INIT]
 
 
-def warn_of_unequal_starts(model: TabularModel) -> None:
-    """Warn where a file cannot hold the initial distribution."""
+def warn_of_losses(model: TabularModel) -> None:
+    """Warn where a file cannot hold the initial distribution, or the name of a state."""
     chances = model.initial[model.initial > 0.0]
     if chances.max() - chances.min() > tolerances.PROBABILITY:
-        warnings.warn(
+        _warn(
             "the file marks initial states and cannot hold their probabilities, which differ: pass "
-            "initial= when you read it",
-            BellweightWarning,
-            stacklevel=3,
+            "initial= when you read it"
         )
+    for state, name in enumerate(model.state_labels or ()):
+        if INIT in name.split():
+            _warn(
+                f"{model.state_name(state)} has a name with the word {INIT}, which marks initial "
+                "states in the file: it is left out"
+            )
+            return
+
+
+def _warn(said: str) -> None:
+    warnings.warn(said, BellweightWarning, stacklevel=4)
 
 
 class StateLabels:
@@ -169,6 +261,10 @@ class StateLabels:
         name = " ".join(word for word in words if word != INIT)
         if name:
             self._names[state] = self._known.setdefault(name, name)
+
+    def start_in(self, states: Sequence[int]) -> None:
+        """Note initial states that are marked elsewhere."""
+        self._marked.extend(states)
 
     def settle(self, initial: Any, n_states: int) -> tuple[tuple[str, ...] | None, FloatArray]:
         """Return the names of states, and the initial distribution.

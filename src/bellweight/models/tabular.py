@@ -112,8 +112,10 @@ class TabularModel(files.Saved):
         """
         checks.one_of(sense, "sense", ("min", "max"))
         given = checks.float_array(cost, "cost", (-1,), finite=False)
+        if sense == "max":
+            given = -given
         return cls(
-            cost=-given if sense == "max" else given,
+            cost=given,
             transition=transition,
             pair_state=pair_state,
             pair_action=pair_action,
