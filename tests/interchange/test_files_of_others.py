@@ -55,12 +55,12 @@ def test_a_chain_that_storm_wrote() -> None:
 
 def test_choices_of_one_name_in_a_state_are_told_apart() -> None:
     model = read_drn(DATA / "same_names.drn", 0.9)
-    assert model.action_labels == ("go", "stay", "go_2")
+    assert model.action_labels == ("go", "go_2", "stay")
     pairs = zip(model.pair_state, model.pair_action, strict=True)
     found = [(int(x), model.label(int(a))) for x, a in pairs]
-    assert found == [(0, "go"), (0, "stay"), (0, "go_2"), (1, "go"), (2, "go")]
+    assert found == [(0, "go"), (0, "go_2"), (0, "stay"), (1, "go"), (2, "go")]
     assert model.transition.toarray().tolist() == [
-        [0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1],
+        [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1],
     ]  # fmt: skip
 
 
@@ -128,6 +128,46 @@ def test_prism_files_of_a_chain_have_no_choices(tmp_path: Path) -> None:
 def test_a_state_without_transitions_is_told_from_the_header(tmp_path: Path) -> None:
     with pytest.raises(bw.BellweightError, match="line 1: 9 states and 5 transitions"):
         read_prism(written(tmp_path, {"tra": "9 3 5\n0 0 0 1\n"}), 0.9)
+
+
+def test_prism_marks_initial_states_among_the_transitions(tmp_path: Path) -> None:
+    texts = {
+        "tra": PRISM["tra"].replace("3 4 6\n", "# Transitions (MDP)\n3 4 6\n- - 1 1\n- - 2 1\n")
+    }
+    assert read_prism(written(tmp_path, texts), 0.9).initial.tolist() == [0, 0.5, 0.5]
+    texts = {"tra": CHAIN["tra"].replace("3 4\n", "3 4\n- 2 1\n")}
+    assert read_prism(written(tmp_path, texts), 0.9).initial.tolist() == [0, 0, 1]
+
+
+def test_one_of_several_reward_structures_of_prism(tmp_path: Path) -> None:
+    path = written(tmp_path, {"tra": PRISM["tra"]})
+    (tmp_path / "m1.srew").write_text('# Reward structure "time"\n3 1\n0 1\n', encoding="utf-8")
+    (tmp_path / "m2.srew").write_text('# Reward structure "fuel"\n3 1\n0 7\n', encoding="utf-8")
+    (tmp_path / "m2.trew").write_text("3 4 1\n0 0 1 5\n", encoding="utf-8")
+    assert read_prism(path, 0.9, reward="time").cost.tolist() == [1, 1, 0, 0]
+    assert read_prism(path, 0.9, reward="fuel").cost.tolist() == [10, 7, 0, 0]
+    with pytest.raises(bw.BellweightError, match="are time, fuel: name one as reward="):
+        read_prism(path, 0.9)
+    with pytest.raises(bw.BellweightError, match=r"reward is 'x', and .* are time, fuel"):
+        read_prism(path, 0.9, reward="x")
+
+
+@pytest.mark.parametrize(
+    ("ending", "old", "new", "said"),
+    [
+        ("tra", "3 4 6", "3 5 6", "line 7: the file has 4 choices, expected 5"),
+        ("tra", "1 3/5 east", "1 3/5 west", "line 3: the action is 'west', and another one"),
+        ("srew", "3 2", "4 2", "line 3: 4 states, expected 3 as the transitions have"),
+        ("trew", "3 4 2", "2 4 2", "line 3: 2 states, expected 3 as the transitions have"),
+    ],
+)
+def test_prism_files_that_contradict_themselves(
+    ending: str, old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    assert old in PRISM[ending]
+    texts = {**PRISM, ending: PRISM[ending].replace(old, new, 1)}
+    with pytest.raises(bw.BellweightError, match=said):
+        read_prism(written(tmp_path, texts), 0.9)
 
 
 CSV = (

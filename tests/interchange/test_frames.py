@@ -82,6 +82,9 @@ def test_unsorted_rows_and_repeated_successors() -> None:
         ("cost", 3, float("inf"), "row 3: the cost is inf"),
         ("cost", 3, "dear", "row 3: the cost is 'dear'"),
         ("next", 0, "moist", r"state 2 \(moist\) has no action"),
+        ("state", 1, None, "row 1: the state is missing"),
+        ("action", 2, float("nan"), "row 2: the action is missing"),
+        ("next", 3, " ", "row 3: the next is missing"),
     ],
 )
 def test_one_wrong_row_is_named(column: str, row: int, value: Any, said: str) -> None:
@@ -100,12 +103,41 @@ def test_one_wrong_row_is_named(column: str, row: int, value: Any, said: str) ->
         ("state,action,next,probability,cost\n0,0,0,1\n", "line 2: 4 fields, expected 5"),
         ("state,action,next,probability,cost\n\n0,0,0,one,1\n", "line 3: probability and cost"),
         ("state,action,next,probability,cost\n0,0,0,0.5,1\n", "line 2: the probabilities of"),
+        ("state,action,next,probability,cost\n0,0,0,1,1\n0,,0,1,1\n", "line 3: state, action or"),
+        (
+            "state;action;next;probability;cost\n0;0;0;1;1\n",
+            "line 1: .* separated by ';', expected",
+        ),
+        ("state,action,next,probability,cost,cost\n0,0,0,1,1,2\n", "several columns cost"),
     ],
 )
 def test_a_wrong_file_is_an_error_with_its_line(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(text, encoding="utf-8")
     with pytest.raises(bw.BellweightError, match=said):
         read_csv(tmp_path / "m.csv", 0.9)
+
+
+def test_states_stand_in_the_order_of_their_own_column(tmp_path: Path) -> None:
+    """Successors that come before their own rows do not change it, in a file or in a frame."""
+    rows = {"state": ["a", "b", "c"], "action": ["go"] * 3, "next": ["c", "a", "b"],
+            "probability": [1.0] * 3, "cost": [1.0, 2.0, 3.0]}  # fmt: skip
+    model = from_frame(rows, 0.9)
+    again = read_csv(write_csv(model, tmp_path / "m.csv"), 0.9)
+    assert again.state_labels == model.state_labels == ("a", "b", "c")
+    assert again.cost.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("make", [dict, pandas.DataFrame, polars.DataFrame])
+def test_numbers_of_states_and_actions(make: Any) -> None:
+    rows = {"state": [0.0, 1.0], "action": [0, 2], "next": [1.0, 0.0], "probability": [1.0] * 2,
+            "cost": [1.0, 2.0]}  # fmt: skip
+    model = from_frame(make(rows), 0.9)
+    assert model.state_labels is None
+    assert model.action_labels is None
+    assert model.pair_action.tolist() == [0, 2]
+    model = from_frame(make({**rows, "action": [0, 50], "state": [1, 2], "next": [2, 1]}), 0.9)
+    assert model.action_labels == ("0", "50")
+    assert model.state_labels == ("1", "2")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars
@@ -50,10 +53,68 @@ def test_a_python_file_needs_only_python(queue: bw.TabularModel, tmp_path: Path)
     assert list(chances.values()) == [0.2] * 5
 
 
+def test_labels_of_all_kinds_in_a_python_file(tmp_path: Path) -> None:
+    """The file is run by another Python that sees nothing but the standard library."""
+    states, actions = ('a"""b', "c\\n'{0}"), ("x\ny", "\u00e9'")
+    model = bw.TabularModel.from_pairs(
+        [1, 2], np.eye(2), [0, 1], [0, 1], 0.9, [1, 0], state_labels=states, action_labels=actions
+    )
+    path = write_policy(bw.Uniform().on(model), tmp_path / "p.py")
+    said = f"f = __import__('runpy').run_path({str(path)!r})['action']; print([*map(f, {states})])"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-X", "utf8", "-c", said],
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == repr(list(actions)), done.stderr
+
+
+def test_a_policy_on_some_states(queue: bw.TabularModel, tmp_path: Path) -> None:
+    best = bw.exact.optimal(queue).policy
+    columns = policy_frame(best, [0, 3], "columns")
+    assert columns["action"] == [queue.label(best.action(0)), queue.label(best.action(3))]
+    assert policy_frame(bw.Uniform().on(queue), [2], "columns")["probability"] == [0.2] * 5
+    with pytest.raises(bw.BellweightError, match="state 99 does not exist"):
+        write_policy(best, tmp_path / "p.csv", [99])
+    network = bw.problems.queue_network()
+    greedy = bw.Greedy(bw.Polynomial(1), np.arange(9.0)).on(network)
+    states = np.array([[1, 0, 0, 2, 0, 0, 1, 0], [0, 3, 0, 2, 0, 0, 1, 0]])
+    place: dict[str, Any] = {}
+    exec(write_policy(greedy, tmp_path / "p.py", states).read_text(encoding="utf-8"), place)
+    for state in states:
+        assert place["action"](state) == network.label(int(greedy.action(state)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("p.csv", "state,action\n0,1\n", "no table .*: no 'probability'"),
+        ("p.csv", "state,action,probability\n0,rate 0\n", "line 2 has 2 fields, expected 3"),
+        ("p.json", "{", "no table"),
+        ("p.json", "[1]", "no table"),
+        ("p.json", '{"state": [0], "action": ["rate 7"], "probability": [1]}', "entry 0: state 0"),
+        ("p.txt", "", r"expected a file \.csv or \.json"),
+    ],
+)
+def test_what_is_no_table_is_said(
+    queue: bw.TabularModel, name: str, text: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match=said):
+        read_policy(tmp_path / name, queue)
+
+
+def test_a_table_as_windows_saves_it(queue: bw.TabularModel, tmp_path: Path) -> None:
+    best = bw.exact.optimal(queue).policy
+    path = write_policy(best, tmp_path / "p.csv")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    again = read_policy(path, queue)
+    np.testing.assert_array_equal(again.probabilities(queue), best.probabilities(queue))
+
+
 def test_a_table_that_does_not_fit_is_refused(queue: bw.TabularModel, tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("state,action,probability\n0,rate 0,1\n1,rate 7,1\n", encoding="utf-8")
-    with pytest.raises(bw.BellweightError, match="row 1: state '1', action 'rate 7'"):
+    with pytest.raises(bw.BellweightError, match="line 3: state '1', action 'rate 7'"):
         read_policy(path, queue)
     path.write_text("state,action,probability\n0,rate 0,1\n", encoding="utf-8")
     with pytest.raises(bw.BellweightError, match="in state 1 sum to 0"):

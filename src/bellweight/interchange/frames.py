@@ -141,7 +141,11 @@ def sense_of(names: list[str], what: str) -> Sense:
 
 def _column(frame: Any, name: str) -> Any:
     column = frame[name]
-    return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if hasattr(column, "to_numpy"):
+        return column.to_numpy()
+    values = np.asarray(column)
+    # Among words NumPy would make a missing number the word nan.
+    return np.asarray(column, dtype=object) if values.dtype.kind == "U" else values
 
 
 def _keys(frame: Any, name: str) -> Any:

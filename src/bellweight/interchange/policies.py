@@ -35,21 +35,34 @@ def policy_columns(policy: Policy, states: Any = None) -> dict[str, list[Any]]:
     """Return the table of a policy on all states of its model, or on the states given.
 
     The policy is bound to its model (`policy.on(model)`), as those of results are. States given
-    are as `policy.actions` takes them, and the policy must not be randomised there.
+    are as `policy.actions` takes them; where a model's states cannot be listed, the policy must not
+    be randomised there.
     """
     model = _model_of(policy)
-    if states is not None:
-        actions = policy.actions(states).tolist()
-        keys = [tuple(s) if isinstance(s, list) else s for s in np.asarray(states).tolist()]
-        return {"state": keys, "action": actions, "probability": [1.0] * len(keys)}
+    if states is not None and not backend_of(model).lists_states:
+        return _columns_on(policy, model, states)
     model = tabular(model)
     chances = checked_probabilities(model, policy)
     taken = np.flatnonzero(chances > 0.0)
+    if states is not None:
+        listed = [model.check_state(state) for state in np.ravel(states).tolist()]
+        taken = taken[np.isin(model.pair_state[taken], listed)]
     return {
         "state": _named(model.pair_state[taken], unique_names(model.state_labels)),
         "action": _named(model.pair_action[taken], unique_names(model.action_labels)),
         "probability": chances[taken].tolist(),
     }
+
+
+def _columns_on(policy: Policy, model: Any, states: Any) -> dict[str, list[Any]]:
+    """Return the table on states that are vectors; of a linear model actions are vectors too."""
+    backend, actions = backend_of(model), policy.actions(states).tolist()
+    keys = [tuple(s) if isinstance(s, list) else s for s in np.asarray(states).tolist()]
+    if actions and not isinstance(actions[0], list):
+        names = {action: backend.action_text(action) for action in set(actions)}
+        if unique_names(tuple(names.values())):
+            actions = [names[action] for action in actions]
+    return {"state": keys, "action": actions, "probability": [1.0] * len(keys)}
 
 
 def policy_frame(policy: Policy, states: Any = None, kind: str | None = None) -> Any:
@@ -144,9 +157,11 @@ def _python_text(columns: dict[str, list[Any]]) -> str:
         for state, action, chance in rows:
             found.setdefault(state, {})[action] = chance
         entries = [f"    {state!r}: {chances!r},\n" for state, chances in found.items()]
+    vectors = any(isinstance(state, tuple) for state, _, _ in rows)
+    key = "tuple(state)" if vectors else "state"  # lists and arrays are vectors too
     return (
         f'"""A policy as a table: {name}(state)."""\n\n_TABLE = {{\n{"".join(entries)}}}\n\n\n'
-        f'def {name}(state):\n    """{said}"""\n    return _TABLE[state]\n'
+        f'def {name}(state):\n    """{said}"""\n    return _TABLE[{key}]\n'
     )
 
 

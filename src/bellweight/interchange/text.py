@@ -135,7 +135,8 @@ def _with_names(choice: Any, code: Any, names: list[str]) -> tuple[Any, list[str
     for place in np.unique(choice[given]):
         new[place] = index.setdefault(f"{prefix}{place}", len(index))
     code = np.where(given, new[np.where(given, choice, 0)], code)
-    used = np.unique(code)  # the missing name itself is gone
+    used, first = np.unique(code, return_index=True)  # the missing name itself is gone
+    used = used[np.argsort(first)]
     place = np.zeros(len(index), dtype=np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
     listed = list(index)
