@@ -88,7 +88,7 @@ def test_a_policy_on_some_states(queue: bw.TabularModel, tmp_path: Path) -> None
     ("name", "text", "said"),
     [
         ("p.csv", "state,action\n0,1\n", "no table .*: no 'probability'"),
-        ("p.csv", "state,action,probability\n0,rate 0\n", "line 2 has 2 fields, expected 3"),
+        ("p.csv", "state,action,probability\n0,rate 0\n", "line 2: 2 fields, expected 3"),
         ("p.json", "{", "no table"),
         ("p.json", "[1]", "no table"),
         ("p.json", '{"state": [0], "action": ["rate 7"], "probability": [1]}', "entry 0: state 0"),

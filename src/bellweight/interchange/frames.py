@@ -99,6 +99,7 @@ def named_model(
     name: str,
     where: Any,
 ) -> TabularModel:
+    """Return the model of rows whose states and actions were given out by their names."""
     n_states, state_labels, state_order = states.settle(rows.state)
     _, action_labels, action_order = actions.settle(rows.action)
     if state_order is not None:
@@ -124,6 +125,7 @@ def _names_of(frame: Any) -> list[str]:
 
 
 def sense_of(names: list[str], what: str) -> Sense:
+    """Return whether the columns have costs or rewards, or say which of them is missing."""
     repeated = [name for name in (*COLUMNS, "cost", "reward") if names.count(name) > 1]
     if repeated:
         raise ModelError(

@@ -176,24 +176,23 @@ def _rows(source: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror}") from None
     try:
-        yield from _json_rows(text) if source.suffix == ".json" else _csv_rows(text)
+        yield from _json_rows(text) if source.suffix == ".json" else _csv_rows(text, source)
     except (KeyError, TypeError, ValueError, csv.Error) as problem:
         said = f"no {problem}" if isinstance(problem, KeyError) else str(problem)
         raise FileError(f"{source} is no table of state, action, probability: {said}") from None
 
 
-def _csv_rows(text: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _csv_rows(text: str, source: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
     reader = csv.reader(io.StringIO(text, newline=""))
     header = [name.strip() for name in next(reader, [])]
     places = {name: place for place, name in enumerate(header)}
     wanted = [places[name] for name in _COLUMNS]
     for fields in reader:
         if fields:
+            line = f"line {reader.line_num}"
             if len(fields) != len(header):
-                raise ValueError(
-                    f"line {reader.line_num} has {len(fields)} fields, expected {len(header)}"
-                )
-            yield f"line {reader.line_num}", tuple(fields[place] for place in wanted)
+                raise FileError(f"{source}, {line}: {len(fields)} fields, expected {len(header)}")
+            yield line, tuple(fields[place] for place in wanted)
 
 
 def _json_rows(text: str) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -30,13 +30,13 @@ _NUMBER = re.compile(r"_?(0|[1-9]\d{0,8})")
 
 def no_text(source: Path) -> FileError:
     """Return the error about a file that is no UTF-8, with the line of the first wrong letter."""
-    with open(source, "rb") as stream:
+    # A wrong byte is read as a letter of its own, so that lines can be counted.
+    with open(source, encoding="utf-8", errors="surrogateescape") as stream:
         for number, line in enumerate(stream, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as problem:
-                wrong = f"the byte {line[problem.start]:#04x} is no UTF-8"
-                return FileError(f"{source}, line {number}: {wrong}: save the file as UTF-8")
+            wrong = next((letter for letter in line if "\udc80" <= letter <= "\udcff"), None)
+            if wrong is not None:
+                said = f"the byte {ord(wrong) - 0xDC00:#04x} is no UTF-8: save the file as UTF-8"
+                return FileError(f"{source}, line {number}: {said}")
     return FileError(f"{source} is no UTF-8: save the file as UTF-8")
 
 
