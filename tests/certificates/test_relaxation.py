@@ -7,6 +7,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.certificates import relaxed_bound
+from bellweight.certificates.relaxation import _distinct
 from bellweight.problems.queue_network import QueueNetwork
 
 UPPER = 6
@@ -70,5 +71,12 @@ def test_bad_input_is_refused(small) -> None:
         relaxed_bound(model, result, paths=10)
     with pytest.raises(bw.BellweightError, match="below least_cost"):
         relaxed_bound(model, result, paths=30, horizon=5, least_cost=1.0)
-    with pytest.raises(bw.BellweightError, match="expected an EventModel"):
+    with pytest.raises(bw.BellweightError, match="expected a model whose states"):
         relaxed_bound(bw.problems.single_queue(capacity=5), result)
+
+
+def test_states_below_zero_are_told_apart() -> None:
+    states = np.array([[-3, 2], [4, -1], [-3, 2], [0, 0], [-3, -1]])
+    distinct, place = _distinct(states)
+    assert (distinct[place] == states).all()
+    assert len(distinct) == 4

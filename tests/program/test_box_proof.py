@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bellweight as bw
+from bellweight.certificates import gaps
 from bellweight.models import Interval, Law, Lipschitz
 from bellweight.program.box_proof import violation_in_box
 from bellweight.program.box_search import worst_row
@@ -171,3 +173,104 @@ def test_draws_report_the_error_that_they_bring() -> None:
     # An estimate of a difference of two sets: of the size of what one set is off.
     assert 0.3 * np.mean(moved) < np.mean(errors) < 6.0 * np.mean(moved)
     assert any("another set of draws moves" in text for text in result.warnings)
+
+
+def test_far_from_zero_the_rounding_of_states_is_counted() -> None:
+    """Against the largest violation in rational arithmetic: no float may be below it."""
+    far, rng = 1e6, np.random.default_rng(1)
+    for _ in range(4):
+        orders, values = rng.random(3) * 3.0, rng.random(3) * 3.0
+        kinks = np.sort(far + 8.0 * rng.random(4))
+        coef = np.concatenate([[10.0 * rng.normal(), 0.0], 5.0 * rng.normal(size=4)])
+        model = _far_inventory(far, orders, Law(values, [0.25, 0.5, 0.25]))
+        rows = bw.SampledRows([[far], [far + 1.0]]).on(model, bw.PiecewiseLinear(kinks.tolist()))
+        found = violation_in_box(rows, model, coef)
+        assert found is not None
+        exact = _exact_violation(far, orders, values, kinks, coef)
+        assert exact <= Fraction(found) <= exact + Fraction(1e-5)
+
+
+def _far_inventory(far: float, orders: np.ndarray, law: Law) -> bw.StepModel:
+    low, high, best = far, far + 8.0, far + 2.0
+
+    def far_step(state: Any, action: int, noise: Any) -> float:
+        return min(max(state[0] + orders[action] - noise[0], low), high)
+
+    def far_cost(state: Any, action: int, noise: Any) -> float:
+        return 2.0 * orders[action] + abs(state[0] + orders[action] - noise[0] - best)
+
+    def far_bends(action: int, noise: Any) -> list[float]:
+        return [end - orders[action] + noise[0] for end in (low, best, high)]
+
+    return bw.StepModel(
+        dimension=1, actions=3, step=far_step, cost=far_cost, discount=0.9, noise=law,
+        initial=far + 1.0, lower=low, upper=high, compiled=False, bends=far_bends,
+    )  # fmt: skip
+
+
+def _exact_violation(
+    far: float, orders: np.ndarray, values: np.ndarray, kinks: np.ndarray, coef: np.ndarray
+) -> Fraction:
+    low, high, best = Fraction(far), Fraction(far) + 8, Fraction(far) + 2
+    c, ks = list(map(Fraction, coef)), list(map(Fraction, kinks))
+    law = list(zip(map(Fraction, values), map(Fraction, (0.25, 0.5, 0.25)), strict=True))
+
+    def value(x: Fraction) -> Fraction:
+        return (
+            c[0]
+            + c[1] * x
+            + sum(a * max(x - k, Fraction(0)) for a, k in zip(c[2:], ks, strict=True))
+        )
+
+    def slack(x: Fraction, order: Fraction) -> Fraction:
+        raw = [(x + order - noise, chance) for noise, chance in law]
+        paid = sum(p * (2 * order + abs(y - best)) for y, p in raw)
+        ahead = sum(p * value(min(max(y, low), high)) for y, p in raw)
+        return paid + Fraction(0.9) * ahead - value(x)
+
+    slacks = []
+    for order in map(Fraction, orders):
+        turns = [end - order + noise for noise, _ in law for end in (low, best, high, *ks)]
+        turns += [low, high, *ks]
+        slacks += [slack(x, order) for x in turns if low <= x <= high]
+    return -min(slacks)
+
+
+def test_many_coordinates_are_no_trouble() -> None:
+    """Corners of a box of thirty coordinates would be a thousand million."""
+
+    def still(state: Any, action: int, successor: Any) -> None:
+        successor[:] = 0.5 * state
+
+    def total(state: Any) -> float:
+        return float(np.abs(state).sum())
+
+    model = bw.StepModel(
+        dimension=30, actions=1, step=still, cost=total, discount=0.5, lower=-1, upper=1,
+        initial=[0.5] * 30, compiled=False, lipschitz=Lipschitz(step=0.5, cost=30.0),
+    )  # fmt: skip
+    rows = bw.SampledRows(np.vstack([np.zeros(30), np.eye(30)])).on(model, bw.PiecewiseLinear([]))
+    found = violation_in_box(rows, model, np.append(-100.0, np.zeros(30)))
+    assert found is not None
+    assert -50.0 <= found <= 0.0
+
+
+@pytest.mark.filterwarnings("ignore:the lower bound is")
+@pytest.mark.parametrize(
+    ("noise", "kinds"),
+    [(DEMAND, ("exact", "estimated")), (Interval(0.0, 2.5), ("estimated", "unproven"))],
+)
+def test_the_gap_says_what_its_lower_bound_is(
+    noise: Any, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound for nodes that stand for a law says nothing about the model that is simulated."""
+    monkeypatch.setattr(gaps, "upper_cost", lambda *_, **__: (9.0, 10, ""))
+    model = inventory(bends=bends, noise=noise, quadrature=4, discount=0.3)
+    states = bw.SampledRows(np.linspace(-2.0, 6.0, 9)[:, None])
+    result = bw.solve(model, bw.PiecewiseLinear(KINKS), bw.Fixed(), rows=states, judge=False)
+    gap = result.gap(model, episodes=2)
+    assert gap.lower_bound == result.lower_bound
+    assert (gap.lower_bound_kind, gap.kind) == (result.lower_bound_kind, gap.kind) == kinds
+    assert "declared bends" in gap.proof
+    with pytest.raises(bw.BellweightError, match="expected a model whose states are vectors"):
+        result.gap(model, episodes=2, paths=30)

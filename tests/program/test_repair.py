@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import bellweight as bw
-from bellweight.program import AllRows, TabularRows, repaired
+from bellweight.program import AllRows, Repaired, TabularRows, largest_value, repaired
 
 
 def exact_slack(rows: TabularRows, coef: np.ndarray, pair: int) -> Fraction:
@@ -98,3 +98,23 @@ def test_a_repair_that_takes_much_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys.modules["bellweight.solve"], "_MUCH", 1e-12)
     with pytest.warns(bw.errors.BellweightWarning, match="it takes to make every row hold"):
         bw.solve(model, bw.Polynomial(3), bw.Fixed("initial"), judge=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_of_several_functions_is_rounded_down(seed: int) -> None:
+    """Values near one, made of terms near 1e12: in plain digits they are off by 1e-4."""
+    n, rng = 30, np.random.default_rng(seed)
+    points, initial = np.sort(rng.uniform(0.99, 1.0, n)), rng.dirichlet(np.ones(n))
+    basis = bw.Custom(lambda states: np.vander(points[states[:, 0].astype(int)], 5))
+    model = bw.TabularModel.from_arrays(np.ones((n, 1)), np.eye(n)[None], 0.5, initial)
+    rows = AllRows().on(model, basis)
+    coef = 1e12 * np.array([1.0, -4.0, 6.0, -4.0, 1.0])  # 1e12 (1 - x)^4
+    found = [Repaired(share * coef, -np.inf, 0.0, 0.0) for share in (1.0, 0.7)]
+    each = [
+        [sum(f * Fraction(c) for f, c in zip(map(Fraction, row), one.coef, strict=True))
+         for row in np.vander(points, 5).tolist()]
+        for one in found
+    ]  # fmt: skip
+    largest = [max(values) for values in zip(*each, strict=True)]
+    truth = sum(Fraction(p) * v for p, v in zip(initial, largest, strict=True))
+    assert truth - Fraction(1) <= Fraction(largest_value(rows, found)) <= truth

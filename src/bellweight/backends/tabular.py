@@ -21,7 +21,7 @@ from bellweight.models import TabularModel
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, checked_probabilities
 from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
 from bellweight.policies.states import one_index, several_indices
-from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, repaired
+from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, largest_value, repaired
 from bellweight.simulation import Occupancy, Simulation, TabularRollout, episode_costs
 
 _SAME_COST = 1e-9  # relative difference of costs that is rounding
@@ -88,9 +88,7 @@ class TabularSetup(Setup):
         return repaired(self.rows, coef, moments)
 
     def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float:
-        feasible = [self.proven(coef, moments).coef for coef, moments in pieces]
-        values = [self.rows.values(coef) for coef in feasible]
-        return float(self.rows.model.initial @ np.max(values, axis=0))
+        return largest_value(self.rows, [self.proven(coef, moments) for coef, moments in pieces])
 
 
 class TabularBackend(Backend[TabularModel]):

@@ -16,9 +16,12 @@ from bellweight.solve import Result
 
 _RELAXED = (
     "the lower bound is what somebody would pay on average who knows the future, by information "
-    "relaxation on {} simulated paths; the policy's cost is simulated"
+    "relaxation on {} simulated paths, if no step costs less than 0; the policy's cost is simulated"
 )
+_OF_THE_RUN = "of the lower bound: {}; the policy's cost is simulated"
+_OTHER_MODEL = "of the lower bound: {}, which is not the model that the policy is simulated on"
 _MORE_PATHS = "more paths, a basis with more functions, a better policy, more episodes"
+_FINER = "a basis with more functions, rows at more states, a better policy, more episodes"
 
 
 @proves
@@ -39,22 +42,29 @@ def found_gap(
     # Two simulated limits hold together with the confidence if each may fail half as often.
     each = 0.5 * (1.0 + checks.positive(confidence, "confidence", below=1.0))
     seed = result.fresh_seed if seed is None else checks.count(seed, "seed", least=0)
+
+    def simulated(bound: float, kind: str, proof: str, advice: str, sure: float) -> Gap:
+        """Return the gap below a simulated cost, which holds with a confidence of its own."""
+        judged = policy or result.policy
+        cost, _, unknown = upper_cost(model, judged, episodes, sure, seed=seed, jobs=jobs)
+        if unknown:
+            return Gap(cost, bound, "unproven", unknown, advice, None, kind)
+        return Gap(cost, bound, "estimated", proof, advice, confidence, kind)
+
     found = certify(
         model, result, policy, episodes=episodes, confidence=confidence, seed=seed, jobs=jobs
     ).gap
-    if found.lower_bound is None and result.lower_bound is not None:
-        found = replace(found, lower_bound=result.lower_bound)
+    own, kind, reason = result.lower_bound, result.lower_bound_kind, result.lower_bound_reason
+    if found.lower_bound is None and own is not None and kind == "exact":
+        found = simulated(own, kind, _OF_THE_RUN.format(reason), _FINER, confidence)
+    elif found.lower_bound is None and own is not None:
+        told = _OTHER_MODEL.format(reason)
+        found = replace(found, lower_bound=own, lower_bound_kind=kind, proof=told, advice=_FINER)
     if not relaxed:
         return found
     bound = relaxed_bound(
         model, result, paths=paths, horizon=horizon, confidence=each, seed=seed, jobs=jobs
-    )
-    if found.lower_bound is not None and found.lower_bound >= bound.bound:
+    ).bound
+    if found.lower_bound is not None and found.lower_bound >= bound:
         return found
-    judged = policy or result.policy
-    cost, _, unknown = upper_cost(model, judged, episodes, each, seed=seed, jobs=jobs)
-    found = replace(found, cost=cost, lower_bound=bound.bound, lower_bound_kind="estimated")
-    if unknown:
-        return replace(found, kind="unproven", proof=unknown, confidence=None)
-    proof = _RELAXED.format(f"{paths:,}")
-    return replace(found, kind="estimated", proof=proof, advice=_MORE_PATHS, confidence=confidence)
+    return simulated(bound, "estimated", _RELAXED.format(f"{paths:,}"), _MORE_PATHS, each)

@@ -83,15 +83,19 @@ def relaxed_bound(
     jobs: int | None = None,
     finished: Finished | None = None,
 ) -> RelaxedBound:
-    """Return a lower bound on the optimal cost of an event model, from a result's value function.
+    """Return a lower bound on the optimal cost, from a result's value function.
+
+    For event and factored models, and step models of whole numbers whose noise has finitely many
+    values.
 
     `least_cost` is a number that no cost of a step is below. Blocks of paths run in parallel; when
     a worker dies the error carries the finished blocks, to be passed back as `finished`.
     """
-    if not backend_of(model).samples_states:
+    if not backend_of(model).lists_successors:
         raise ArgumentError(
-            f"model is {type(model).__name__}, expected an EventModel: certify proves bounds of "
-            "tabular and linear models"
+            f"{model.name} is {backend_of(model).noun}, expected a model whose states are vectors "
+            "of whole numbers with finitely many next states, each with its chance: information "
+            "relaxation goes through all of them; certify(model, result) says what is known"
         )
     checks.positive(confidence, "confidence", below=1.0)
     fewest_paths(paths, confidence)
@@ -199,9 +203,10 @@ class _Paths:
 
 def _distinct(states: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct ones of states (n, d), and where each stands among them (n,)."""
-    sizes = states.max(axis=0) + 1
+    least = states.min(axis=0)
+    sizes = states.max(axis=0) - least + 1
     if np.log2(sizes).sum() < _BITS:  # numbers are sorted much faster than rows
-        codes = np.ravel_multi_index(tuple(states.T), tuple(sizes))
+        codes = np.ravel_multi_index(tuple((states - least).T), tuple(sizes))
         _, first, place = np.unique(codes, return_index=True, return_inverse=True)
         return states[first], place
     distinct, place = np.unique(states, axis=0, return_inverse=True)

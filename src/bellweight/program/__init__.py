@@ -15,7 +15,7 @@ from bellweight.program.local_rows import EliminatedRows, LocalRows
 from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.priced_rows import LinearRows, PricedRows, implied_upper
 from bellweight.program.regularised import PenaltyProgram
-from bellweight.program.repair import Repaired, largest_slacks, repaired
+from bellweight.program.repair import Repaired, largest_slacks, largest_value, repaired
 from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.sampled_rows import EventRows, SampledRows
 from bellweight.program.solution import Audit, OptimalFace, Solution, cost_unit
@@ -44,6 +44,7 @@ __all__ = [
     "cost_unit",
     "implied_upper",
     "largest_slacks",
+    "largest_value",
     "minimum_norm_dual",
     "proof_text",
     "repaired",

@@ -22,13 +22,13 @@ where |v'| is the sum over coordinates of the largest slope of v_i in the cell, 
 next state. The box is cut into cells, and those with the lowest bound are cut again, until the
 bound is close to the lowest g found or a limit on their number is reached.
 
-Both hold for the model with its nodes; rounding is counted by a margin relative to the terms.
+Both hold for the model with its nodes. Rounding is counted by a margin relative to the terms, and
+to what slopes make of the rounding of states: far from zero, neighbouring states are far apart.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -82,13 +82,16 @@ def violation_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> flo
 
 def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repaired | None:
     """Return coefficients at which all rows hold, by moving the constant, where that is proven."""
-    moments = _first_moments(rows, model)
-    violation = None if moments is None else violation_in_box(rows, model, coef)
-    if moments is None or violation is None:
+    first = _first_states(model)
+    violation = None if first is None else violation_in_box(rows, model, coef)
+    if first is None or violation is None:
         return None
-    before = float(moments @ coef)
+    states, chances = first
+    features = np.asarray(rows.basis(states))
+    before = float(chances @ features @ coef)
     drop = max(violation, 0.0) / (1.0 - model.discount)
-    error = _SPARE * _UNIT * (len(coef) + 64) * float(np.abs(moments) @ np.abs(coef))
+    terms = float(chances @ np.abs(features) @ np.abs(coef))
+    error = _SPARE * _UNIT * (len(coef) + len(states) + 64) * terms
     value = before - (1.0 + 4.0 * _UNIT) * drop - error
     return Repaired(
         coef=coef - drop * rows.constant(),
@@ -146,7 +149,7 @@ def _lines(rows: EventRows, model: StepModel, coef: FloatArray) -> list[_Line] |
 def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, line: _Line) -> float:
     """Return the largest violation over the box: it is at one of finitely many states."""
     low, high = float(model.lower[0]), float(model.upper[0])
-    worst, dear = -np.inf, 0.0
+    worst, dear, steep = -np.inf, 0.0, 0.0
     for action in range(model.n_actions):
         turns = [np.array([low, high]), line.kinks]
         for node in model.nodes:
@@ -157,7 +160,8 @@ def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, line: _Line) 
         states = states[(states >= low) & (states <= high)][:, None]
         slack, cost = _slacks(rows, coef, states, action)
         worst, dear = max(worst, -float(slack.min())), max(dear, cost)
-    return worst + _margin(rows, model, coef, dear)
+        steep = max(steep, float((np.abs(np.diff(slack)) / np.diff(states[:, 0])).max(initial=0.0)))
+    return worst + _margin(rows, model, coef, [line], dear, steep)
 
 
 def _meets(
@@ -199,7 +203,8 @@ def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, lines: list[_
             left = np.vstack([left[kept], new_left])
             above = np.concatenate([above[kept], bound])
         worst = max(worst, float(above.max()))
-    return worst + _margin(rows, model, coef, dear)
+    assert model.lipschitz is not None
+    return worst + _margin(rows, model, coef, lines, dear, model.lipschitz.cost)
 
 
 def _cell_bounds(
@@ -253,22 +258,30 @@ def _slacks(
     return cost - matrix @ coef, float(np.abs(cost).max())
 
 
-def _margin(rows: EventRows, model: StepModel, coef: FloatArray, dear: float) -> float:
-    """Return what rounding can do to a slack: sums over nodes and functions.
+def _margin(
+    rows: EventRows,
+    model: StepModel,
+    coef: FloatArray,
+    lines: list[_Line],
+    dear: float,
+    steep: float,
+) -> float:
+    """Return what rounding can do to a slack: of sums over nodes and functions, and of states.
 
-    The functions are largest in absolute value at corners of the box.
+    The functions are largest in absolute value at ends of the box. A state, a bend or a next state
+    that is rounded moves V by its slope, and the rest by `steep`.
     """
-    corners = np.array(list(product(*zip(model.lower, model.upper, strict=True))))
-    size = dear + 2.0 * float(np.abs(np.asarray(rows.basis(corners))).max(axis=0) @ np.abs(coef))
+    ends = np.array([model.lower, model.upper])
+    terms = float(np.abs(np.asarray(rows.basis(ends))).max(axis=0) @ np.abs(coef))
+    slopes = [steep + 2.0 * float(np.abs(line.slopes).max()) for line in lines]
+    moved = float(np.abs(ends).max(axis=0) @ slopes)
+    size = dear + 2.0 * terms + moved
     return _SPARE * _UNIT * (model.n_nodes + rows.n_basis + 64) * size
 
 
-def _first_moments(rows: EventRows, model: StepModel) -> FloatArray | None:
-    """Return the features of the first state where its law is finite and known."""
+def _first_states(model: StepModel) -> tuple[FloatArray, FloatArray] | None:
+    """Return the first states (n, d) and their chances (n,) where the law is finite and known."""
     if callable(model.initial):
         return None
     laws = [law for law in model.initial_laws if isinstance(law, Law)]
-    known = product_nodes(laws, 1) if len(laws) == model.dimension else None
-    if known is None:
-        return None
-    return np.asarray(known[1] @ np.asarray(rows.basis(known[0])))
+    return product_nodes(laws, 1) if len(laws) == model.dimension else None

@@ -19,7 +19,7 @@ there is no other way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,18 @@ def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repair
         violation=max(0.0, -float(slack.min())),
         loss=before - value,
     )
+
+
+def largest_value(rows: TabularRows, found: Sequence[Repaired]) -> float:
+    """Return a lower bound on the value of the largest of several feasible value functions.
+
+    The values of states are rounded down. Where large terms cancel that takes more than the other
+    functions bring, and the best one alone is better.
+    """
+    low = [rows.values(one.coef) - _gamma(rows) * rows.value_terms(one.coef) for one in found]
+    together = np.max(low, axis=0)
+    rounding = _UNIT * (len(together) + _OPERATIONS) * float(rows.model.initial @ np.abs(together))
+    return max(float(rows.model.initial @ together) - rounding, *(one.value for one in found))
 
 
 def largest_slacks(
