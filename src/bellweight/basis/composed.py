@@ -75,8 +75,11 @@ class _PerCoordinate(Basis):
 class Separable(_PerCoordinate):
     """The constant and the functions of a one-dimensional basis of each coordinate: sums f_i(x_i).
 
-    `Separable(Polynomial(3))` has no mixed terms; `Separable([Polynomial(2), Radial(5)])` gives
-    each coordinate a basis of its own.
+    Args:
+        bases: one basis for all coordinates, as in `Separable(Polynomial(3))`, which has no mixed
+            terms; or one for each, as in `Separable([Polynomial(2), Radial(5)])`.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> bw.Separable(bw.Polynomial(2))(np.array([[3.0, 4.0]])).shape
@@ -113,6 +116,11 @@ class Product(_PerCoordinate):
 
     The last coordinate's function changes fastest. The number of functions is the product of those
     of the coordinates, so this is for few coordinates; `Separable` grows slowly.
+
+    Args:
+        bases: one basis for all coordinates, or one for each.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> bw.Product(bw.Polynomial(1))(np.array([[3.0, 4.0]])).shape
@@ -155,7 +163,13 @@ class Product(_PerCoordinate):
 @files.storable("Stacked")
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Stacked(Basis):
-    """The functions of several bases side by side, as in `Stacked(Affine(), Radial(9))`.
+    """The functions of several bases side by side.
+
+    Args:
+        members: the bases, as in `Stacked(Affine(), Radial(9))`.
+        bases: the same as a list, by name.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> bw.Stacked(bw.Affine(), bw.PiecewiseLinear([2]))

@@ -78,6 +78,11 @@ class Polynomial(Basis):
 
     Coefficients belong to the raw monomials, whatever the size of the states.
 
+    Args:
+        degree: the largest sum of exponents.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
+
     Examples:
         >>> bw.Polynomial(2)(np.array([[3.0]]))
         array([[1., 3., 9.]])
@@ -132,6 +137,10 @@ class Polynomial(Basis):
 class Affine(Basis):
     """The constant and each coordinate of the state.
 
+    Args:
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
+
     Examples:
         >>> bw.Affine()(np.array([[3.0, 4.0]]))
         array([[1., 3., 4.]])
@@ -159,8 +168,13 @@ class Affine(Basis):
 class Indicator(Basis):
     """One function per state, or per group of states: 1 in it and 0 elsewhere.
 
-    `groups` gives each state of the model a group, numbered from 0 without gaps. Features are
-    sparse. The functions add up to one, so the constant is in their span.
+    Features are sparse. The functions add up to one, so the constant is in their span.
+
+    Args:
+        groups: the group (S,) of each state of the model, numbered from 0 without gaps.
+        known_states: the states (S, d) that a fitted basis knows; `on(states)` fills them in.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)
@@ -233,12 +247,17 @@ class Indicator(Basis):
 @files.storable("Custom")
 @dataclass(frozen=True, eq=False, repr=False)
 class Custom(Basis):
-    """A basis that the user writes: `fn(states)` maps states (n, d) to features (n, K).
+    """A basis that the user writes.
 
-    Or `fn(state, features)` fills in the features (K,) of one state (d,), where `names` says how
-    many there are: such a function is compiled and runs on event and step models too. A model
-    without state vectors passes its state indices as (n, 1). `names` has one for each function. A
-    file keeps the names but not the function.
+    A file keeps the names but not the function.
+
+    Args:
+        fn: `fn(states)` maps states (n, d) to features (n, K). Or `fn(state, features)` fills in
+            the features (K,) of one state (d,): it is compiled, runs on event and step models too,
+            and needs `names`. A model without state vectors passes its state indices as (n, 1).
+        names: one for each function.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> basis = bw.Custom(lambda states: np.hstack([np.ones_like(states), np.sqrt(states)]))

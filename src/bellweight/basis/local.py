@@ -32,8 +32,12 @@ from bellweight.common.status import BasisError
 class PiecewiseLinear(Basis):
     """The constant, each coordinate, and max(x_i - kink, 0) for each of its kinks.
 
-    `kinks` is one increasing list for all coordinates, one list for each, or a number of kinks,
-    which `on(states)` spaces evenly strictly between a coordinate's smallest and largest value.
+    Args:
+        kinks: one increasing list for all coordinates, one list for each, or a number of kinks,
+            which `on(states)` spaces evenly strictly between a coordinate's smallest and largest
+            value.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> bw.PiecewiseLinear([2, 5])(np.array([[3.0]]))
@@ -105,12 +109,18 @@ class PiecewiseLinear(Basis):
 class Radial(Basis):
     """The constant and a Gaussian bump exp(-|x - centre|^2 / (2 width^2)) for each centre.
 
-    `centres` (m, d) are given, or a number of them is drawn by `seed` from the model's states,
-    without repetition. The width is given or the median distance from a centre to the nearest other
-    one. Distances are Euclidean: scale coordinates of different units, or use
-    `Product(Radial(...))`. With many bumps and weights on few states put bounds on the
-    coefficients, as in `Radial(10, lower=-1e8, upper=1e8)`: far bumps are so small where the
-    weights are that the program may need coefficients too large for double precision.
+    Distances are Euclidean: scale coordinates of different units, or use `Product(Radial(...))`.
+    With many bumps and weights on few states put bounds on the coefficients, as in
+    `Radial(10, lower=-1e8, upper=1e8)`: far bumps are so small where the weights are that the
+    program may need coefficients too large for double precision.
+
+    Args:
+        centres: the centres (m, d), or how many are drawn from the model's states, without
+            repetition.
+        width: of a bump; by default the median distance from a centre to the nearest other one.
+        seed: decides which centres are drawn.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> bw.Radial(4)
@@ -184,12 +194,19 @@ class Radial(Basis):
 @files.storable("Fourier")
 @dataclass(frozen=True, eq=False, repr=False)
 class Fourier(Basis):
-    """The constant and cosines cos(frequency' x + phase).
+    """The constant and cosines cos(frequency' x + phase); once fitted, they stay.
 
-    With a seed the n frequencies are normal with deviation 1 / scale and the phases uniform: random
-    features of a Gaussian kernel of width `scale`, one number or one per coordinate, by default
-    each coordinate's standard deviation. With `seed=None` the cosines are those of each coordinate
-    on its own, cos(k pi (x_i - low) / (high - low)) for k = 1..n. Once fitted, the cosines stay.
+    Args:
+        n: how many cosines; without a seed, how many for each coordinate.
+        seed: with a seed, frequencies are normal with deviation 1 / scale and phases uniform:
+            random features of a Gaussian kernel. With None the cosines are those of each coordinate
+            on its own, cos(k pi (x_i - low) / (high - low)) for k = 1..n.
+        scale: the width of that kernel, one number or one per coordinate; by default each
+            coordinate's standard deviation.
+        frequencies: the frequencies (n, d) of a fitted basis; `on(states)` fills them in.
+        phases: the phases (n,) of a fitted basis.
+        lower: least coefficients, one number for all or one for each function (K,).
+        upper: largest coefficients, in the same way.
 
     Examples:
         >>> bw.Fourier(5, seed=1)

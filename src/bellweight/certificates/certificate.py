@@ -126,15 +126,40 @@ _COLUMNS = (
 class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
-    `kind` is `exact`, `estimated` (with one-sided `confidence`) or `unproven`; `reason` says why
-    something is missing. Where an `exact` one has a `confidence`, the value is proven over all
-    states and the policy's cost is simulated, so that the loss holds with this confidence. `value`
-    is the approximate initial value after repair, a lower bound on the optimal cost unless
-    unproven, and `cost` the policy's cost (its upper confidence limit when estimated): the optimal
-    cost lies in between. `violation` is the largest one of the program's own coefficients, `repair`
-    what its repair took from the value; `evidence` holds violations found where rows are a sample,
-    which are no bound. `record` is what a verifier needs, and `checksum` tells whether anything was
-    changed since.
+    The optimal cost lies between `value` and `cost`. Where an `exact` certificate has a
+    `confidence`, the value is proven over all states and the policy's cost is simulated, so that
+    the loss holds with this confidence.
+
+    Attributes:
+        bound: what the policy loses at most.
+        greedy_bound: a looser bound on the greedy policy's loss, from the four terms that follow.
+        weighted_residual: the greedy policy's residual under the weights.
+        residual_sup: the largest residual of that policy.
+        mismatch: between the weights and the occupancy of the policy that the method generates.
+        disagreement: between that policy and the greedy one.
+        kind: `exact`, `estimated` (with one-sided `confidence`) or `unproven`.
+        reason: why something is missing.
+        value: the approximate initial value after repair, a lower bound on the optimal cost unless
+            unproven.
+        cost: the policy's; its upper confidence limit when estimated.
+        violation: the largest one of the program's own coefficients.
+        repair: what its repair took from the value.
+        confidence: with which an estimated loss holds.
+        evidence: violations found where rows are a sample, which are no bound.
+        model_name: of the model.
+        model_digest: tells whether a model is the one that was certified.
+        tolerance: relative, by which numbers may differ when they are computed again.
+        seed: of the simulation.
+        episodes: of the simulation.
+        horizon: of the simulation.
+        record: what a verifier needs.
+        checksum: tells whether anything was changed since.
+
+    Examples:
+        >>> queue = bw.problems.single_queue(capacity=30)
+        >>> found = bw.certify(queue, bw.solve(queue, bw.Polynomial(3), bw.DIA()))
+        >>> bool(found.value <= queue.initial @ bw.exact.optimal(queue).values <= found.cost)
+        True
     """
 
     bound: float | None
@@ -270,10 +295,19 @@ def certify(
     seed: int | None = None,
     jobs: int | None = None,
 ) -> Certificate:
-    """Return what is proven about the loss of a policy, by default the result's own.
+    """Return what is proven about the loss of a policy.
 
-    Tabular models need no simulation. Elsewhere the cost comes from `episodes`, with streams that
-    the run did not use unless `seed` says otherwise.
+    Args:
+        model: the model that was solved.
+        result: what `solve` returned for it.
+        policy: whose loss it is; the result's own by default.
+        episodes: simulated for the cost where states cannot be listed.
+        confidence: of that cost, one-sided.
+        seed: decides the random numbers; by default ones that the run did not use.
+        jobs: how many workers simulate; all cores by default.
+
+    Returns:
+        The certificate, which prints what is proven and can be saved for `verify`.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)

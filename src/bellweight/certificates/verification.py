@@ -118,7 +118,14 @@ def _short(value: Any) -> str:
 
 
 def verify(model: Model, certificate: Certificate | str | os.PathLike[str]) -> Verification:
-    """Compute a certificate again from the model and compare term by term.
+    """Compute a certificate again from the model, by other means, and compare term by term.
+
+    Args:
+        model: the model that the certificate speaks of.
+        certificate: it, or the file of one.
+
+    Returns:
+        The statements with their verdicts; `passed` says whether all hold.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)

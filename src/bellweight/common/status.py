@@ -12,7 +12,14 @@ from typing import Any
 
 
 class Status(Enum):
-    """How a linear program or a weight-selection run ended."""
+    """How a linear program or a weight-selection run ended.
+
+    Its value is a message for people; `remedy` says what to do.
+
+    Examples:
+        >>> bw.Status.CONVERGED.is_success, bw.Status.CYCLING.is_success
+        (True, False)
+    """
 
     OPTIMAL = "the linear program was solved and its answer passed the audit"
     CONVERGED = "the weights are final and the program they define is solved"
@@ -61,7 +68,15 @@ _REMEDIES = {
 
 
 class BellweightError(Exception):
-    """The base of every error that Bellweight raises on purpose."""
+    """The base of every error that Bellweight raises on purpose.
+
+    Examples:
+        >>> try:
+        ...     bw.Polynomial(-1)
+        ... except bw.BellweightError as problem:
+        ...     print(type(problem).__name__)
+        ArgumentError
+    """
 
 
 class ArgumentError(BellweightError, ValueError):

@@ -114,6 +114,10 @@ def expression(value: Any) -> Expression:
 class LinearBuilder:
     """Collects variables, constraints, transitions and costs; `build` makes the `LinearModel`.
 
+    Args:
+        discount: how much a cost one step later counts, below one.
+        name: of the model, for people.
+
     Examples:
         >>> desk = bw.LinearBuilder(discount=0.95, name="repair desk")
         >>> jobs = desk.state("jobs", upper=20, initial=bw.Law.certain(5))

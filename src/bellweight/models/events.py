@@ -69,18 +69,47 @@ class EventModel(FunctionModel):
     `state` is an array (d,) of integers, `action` and `event` are indices, `u` an array of uniform
     numbers. `move` and `initial` write into `state` and return nothing. Other numbers and arrays
     that a function needs are taken from its module or enclosing function, as they are when the
-    model is built. Numbers that will change are better given as `parameters`, by name or as an
-    array: in a function `parameters["rate"]` is what was given for it, and
-    `model.with_parameters(rate=0.3)` compiles nothing. A `Rule` takes `state` and its own
-    `parameters`.
+    model is built. A `Rule` takes `state` and its own `parameters`.
 
-    `actions` and `events` are labels, one for each. `upper` bounds the coordinates (None, or one
-    number per coordinate, None where there is no bound). `initial` is a state, `Geometric(decay)`,
-    or a function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
-    `cost_growth` declares by how much the largest absolute cost over the actions can grow in one
-    step at most, in expectation; without it the tail of a simulated cost has no bound.
-    `scopes` declare which coordinates each part looks at, so that bounds can be proven over all
-    states (`LocalRows`). `compiled=False` runs everything as plain Python, slowly.
+    Args:
+        dimension: how many coordinates a state has, d.
+        actions: labels, one for each action.
+        events: labels, one for each event.
+        cost: of a step.
+        probability: of an event: a function, or a table (actions, events).
+        move: what an event does: a function, or jumps (events, d).
+        discount: how much a cost one step later counts, below one.
+        initial: a state, `Geometric(decay)`, or a function that fills in the state from
+            `initial_draws` uniform numbers; the zero state by default.
+        admissible: whether an action may be taken; all by default.
+        upper: bounds the coordinates: None, or one number per coordinate, None where there is no
+            bound.
+        initial_draws: how many uniform numbers `initial` gets.
+        parameters: numbers that will change, by name or as an array: in a function
+            `parameters["rate"]` is what was given for it, and `model.with_parameters(rate=0.3)`
+            compiles nothing.
+        cost_growth: by how much the largest absolute cost over the actions can grow in one step at
+            most, in expectation. Without it the tail of a simulated cost has no bound.
+        compiled: False runs everything as plain Python, slowly.
+        name: for people.
+        scopes: which coordinates each part looks at, so that bounds can be proven over all states
+            (`LocalRows`).
+
+    Examples:
+        >>> def cost(state, action):
+        ...     return state[0] + 2.0 * action
+        >>> def probability(action, event):
+        ...     return (0.4, 0.2 + 0.3 * action, 0.4 - 0.3 * action)[event]
+        >>> def move(state, event):
+        ...     if event == 0:
+        ...         state[0] += 1
+        ...     elif event == 1 and state[0] > 0:
+        ...         state[0] -= 1
+        >>> bw.EventModel(
+        ...     dimension=1, actions=["slow", "fast"], events=["arrival", "service", "nothing"],
+        ...     cost=cost, probability=probability, move=move, discount=0.9, compiled=False,
+        ... ).dimension
+        1
     """
 
     dimension: int

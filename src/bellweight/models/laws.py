@@ -25,7 +25,11 @@ from bellweight.common.status import ModelError
 @files.storable("Law")
 @dataclass(frozen=True, eq=False, repr=False)
 class Law(Short):
-    """A number that takes `values` (k,) with `chances` (k,).
+    """A number that takes finitely many values.
+
+    Args:
+        values: what it can be (k,).
+        chances: with which probabilities (k,); they sum to one.
 
     Examples:
         >>> float(bw.Law([0.0, 1.0, 2.0], [0.5, 0.25, 0.25]).mean)

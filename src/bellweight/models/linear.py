@@ -76,14 +76,46 @@ class Kernels:
 class LinearModel(files.Saved, files.Changed):
     """States and actions are vectors, and all that matters about them is linear: pure data.
 
-    The fields have the names of the mathematics at the top of this module. `noise` is
-    `Independent` laws (k,), or `Sampled`, a function with a claimed mean; `noise_matrix` is the
-    identity by default.
-    `preference` (m,) breaks ties among greedy actions: the smaller preference' a the better;
-    without it the lexicographically smallest optimal action is taken. `first_cost` and
-    `cost_growth` say that the expected |cost| of step t is at most first_cost + cost_growth t under
-    every policy; without them the tail of a simulated cost has no bound. Bounds of zero, infinity
-    and no constraints are the defaults; one number stands for a whole vector.
+    `LinearBuilder` makes one from equations. Sizes: d state and m action variables, k noise
+    variables, p constraints; one number stands for a whole vector. The mathematics is at the top of
+    this module.
+
+    Args:
+        state_cost: cost per unit of each state variable (d,).
+        action_cost: cost per unit of each action variable (m,).
+        next_state: the next state's part that comes from the state (d, d).
+        next_action: its part that comes from the action (d, m).
+        noise: `Independent` laws (k,), or `Sampled`, a function with a claimed mean.
+        initial: the first state's law, in the same way (d,).
+        discount: how much a cost one step later counts, below one.
+        state_upper: largest state (d,).
+        state_lower: least state (d,).
+        action_lower: least action (m,).
+        action_upper: largest action (m,).
+        state_rows: the constraints' part of the state (p, d).
+        action_rows: their part of the action (p, m).
+        row_lower: least value of each constraint (p,).
+        row_upper: largest value of each constraint (p,).
+        noise_matrix: how noise enters the next state (d, k); the identity by default.
+        drift: the mean of the noise's part of the next state (d,); by default that of the laws.
+        constant_cost: per step.
+        integer_states: which state variables are whole numbers (d,).
+        integer_actions: which action variables are whole numbers (m,).
+        state_names: one for each.
+        action_names: one for each.
+        row_names: one for each.
+        preference: breaks ties among greedy actions (m,): the smaller preference' a the better. By
+            default the lexicographically smallest optimal action is taken.
+        first_cost: with `cost_growth`, says that the expected |cost| of step t is at most
+            first_cost + cost_growth t under every policy. Without them the tail of a simulated cost
+            has no bound.
+        cost_growth: see `first_cost`.
+        kernels: compiled code that finds actions in place of a solver.
+        name: for people.
+
+    Examples:
+        >>> bw.problems.scheduling("tiny").dimension
+        6
     """
 
     state_cost: Any

@@ -73,29 +73,55 @@ class StepModel(FunctionModel):
 
     `state` is an array (d,): of integers where all coordinates are whole, otherwise of floats.
     `action` is an index, `noise` an array (m,). Numbers and arrays that a function needs are taken
-    from its module or enclosing function, as they are when the model is built; numbers that will
-    change are better given as `parameters`, as in an `EventModel`.
+    from its module or enclosing function, as they are when the model is built.
 
-    `actions` are labels, or how many there are. `lower` and `upper` bound the coordinates (one
-    number for all or one for each, None where there is no bound): a step that leaves the box is an
-    error. `integer` says which coordinates are whole numbers (one answer for all or one for each).
+    Expectations are sums over `nodes` with `weights`: those of a quadrature of each continuous law,
+    or fixed draws. `lipschitz` and `bends` let a lower bound be proven over the whole box, for
+    bases of piecewise linear functions of one coordinate.
 
-    `noise` is a law, a list of independent laws, or a sampler `noise(rng)` that draws one vector
-    (`noise(rng, n)`: n at once); without it a step is not random. Expectations are sums over
-    `quadrature` nodes of each continuous law; where these would be more than 1,024 together, and
-    for a sampler, over `draws` fixed draws, made from `draws_seed`. `nodes` and `weights` show
-    them.
+    Args:
+        dimension: how many coordinates a state has, d.
+        actions: labels, or how many there are.
+        step: returns the next state (d,).
+        cost: of a step.
+        discount: how much a cost one step later counts, below one.
+        noise: a law, a list of independent laws, or a sampler `noise(rng)` that draws one vector
+            (`noise(rng, n)`: n at once); without it a step is not random.
+        initial: a state, a list of laws, one for each coordinate, a sampler `initial(rng)`, or a
+            function `initial(state, u)` that fills in the state from `initial_draws` uniform
+            numbers.
+        admissible: whether an action may be taken; all by default.
+        lower: least coordinates, one number for all or one for each, None where there is no bound.
+            A step that leaves the box is an error.
+        upper: largest coordinates, in the same way.
+        integer: which coordinates are whole numbers, one answer for all or one for each.
+        parameters: numbers that will change, as in an `EventModel`.
+        initial_draws: how many uniform numbers `initial` gets.
+        quadrature: nodes of each continuous law.
+        draws: how many fixed draws take their place, for a sampler and where nodes would be more
+            than 1,024 together.
+        draws_seed: decides those draws.
+        cost_growth: as in an `EventModel`.
+        lipschitz: `Lipschitz(step, cost)`, how fast the two can change.
+        bends: in one dimension, `bends(action, noise)` returns the states at which step or cost
+            bend, both being lines in between.
+        vectorised: functions that cannot be compiled work on many states at once, as NumPy does:
+            `step(states, action, noise)` gets states (n, d) and noise (n, m) and returns (n, d),
+            `cost` (n,), `admissible(states, action)` (n,); slower, with the same answers.
+        compiled: False runs everything as plain Python, slowly.
+        name: for people.
 
-    `initial` is a state, a list of laws, one for each coordinate, a sampler `initial(rng)`, or a
-    function `initial(state, u)` that fills in the state from `initial_draws` uniform numbers.
-    `cost_growth` is that of an `EventModel`. Two declarations let a lower bound be proven over the
-    whole box, for bases of piecewise linear functions of one coordinate: `lipschitz=Lipschitz(step,
-    cost)`, or in one dimension `bends(action, noise)`, which returns the states at which step or
-    cost bend, both being lines in between. With `vectorised=True` functions that cannot be compiled
-    work on many states at once, as NumPy does: `step(states, action, noise)` gets states (n, d) and
-    noise (n, m) and returns (n, d), `cost` (n,), `admissible(states, action)` (n,); slower, with
-    the same answers. `compiled=False` runs everything as plain Python,
-    slowly.
+    Examples:
+        >>> def step(state, action, noise):
+        ...     return np.array([min(max(state[0] + action - noise[0], 0.0), 10.0)])
+        >>> def cost(state, action):
+        ...     return state[0] + 3.0 * action
+        >>> bw.StepModel(
+        ...     dimension=1, actions=["wait", "order"], step=step, cost=cost, discount=0.9,
+        ...     noise=bw.Law([0.0, 1.0], [0.5, 0.5]), initial=3.0, lower=0, upper=10,
+        ...     compiled=False,
+        ... ).dimension
+        1
     """
 
     dimension: int

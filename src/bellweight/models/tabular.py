@@ -31,9 +31,22 @@ Sense = Literal["min", "max"]
 @files.storable("TabularModel")
 @dataclass(frozen=True, eq=False)
 class TabularModel(files.Saved):
-    """Sorted state-action pairs with sparse transitions: see `from_pairs` and `from_arrays`.
+    """Sorted state-action pairs with sparse transitions: `from_pairs` and `from_arrays` make one.
 
-    Fields are validated on construction and read-only afterwards. `cost` is always a cost.
+    Fields are validated on construction and read-only afterwards. S states, N pairs.
+
+    Args:
+        cost: of each pair (N,); always a cost, also where rewards were given.
+        transition: probabilities of the next state (N, S), sparse; every row sums to one.
+        pair_state: the state of each pair (N,), rising.
+        pair_action: the action of each pair (N,), rising within a state.
+        discount: how much a cost one step later counts, below one.
+        initial: the initial distribution (S,).
+        state_vectors: coordinates of each state (S, d), which bases look at; by default its index.
+        state_labels: names of the states.
+        action_labels: names of the actions.
+        sense: `"min"`, or `"max"` where rewards were given.
+        name: for people.
 
     Examples:
         >>> stay, swap = np.eye(2), np.eye(2)[::-1]

@@ -62,15 +62,20 @@ class Candidate(Short):
 class Auto(Plan[RaceResult]):
     """Try a portfolio and return the policy that wins, with the places of all.
 
-    `candidates` maps names to methods, plans, `Candidate`s, policies (baselines, or whatever one
-    has) or results; a list gets names by itself. By default: Fixed, FromPolicy, PIA with all
-    its iterates, and DIA towards two targets, each with several regularisations where the model
-    allows them; `regularisations` replaces those. `brought` are policies or results by name that
-    take part besides. A policy or result of the user's keeps its place unless another is better
-    beyond doubt.
-    `budget` counts the episodes of all races and of the judgement, a fifth of it; on tabular models
-    costs are exact and it is not used. `rounds` are those of re-drawn constraint states on event
-    models. `max_seconds` ends the search early. `watch` is told what is being done.
+    A policy or result of the user's keeps its place unless another is better beyond doubt.
+
+    Args:
+        candidates: names with methods, plans, `Candidate`s, policies or results; a list gets names
+            by itself. By default: Fixed, FromPolicy, PIA with all its iterates, and DIA towards two
+            targets, each with several regularisations where the model allows them.
+        brought: policies or results by name that take part besides.
+        budget: episodes of all races and of the judgement, which takes a fifth. On tabular models
+            costs are exact and it is not used.
+        confidence: with which the best policy is not dropped.
+        rounds: how often constraint states are drawn again where the winner goes, on event models.
+        regularisations: in place of the default ones.
+        max_seconds: ends the search early.
+        watch: a function that is told what is being done.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)

@@ -146,10 +146,20 @@ class EnrichedResult(ChosenResult):
 class Enriched(Plan[EnrichedResult]):
     """A plan that lets the basis grow: `solve(model, Polynomial(1), Enriched())`.
 
-    `method` chooses the weights in every round. At most `functions` are added, `per_round` at a
-    time. The rounds stop when the gap is within `tol` of the cost, or when neither cost nor gap has
-    improved by that much for `patience` rounds. For tabular models, where cost and bound are exact.
-    The seconds of `stop` are for all rounds together.
+    For tabular models, where cost and bound are exact. The seconds of `stop` are for all rounds
+    together.
+
+    Args:
+        method: chooses the weights in every round.
+        functions: how many are added at most.
+        per_round: how many are added at a time.
+        tol: the rounds stop when the gap is within this share of the cost.
+        patience: they also stop after so many rounds in which neither cost nor gap improved by that
+            much.
+
+    Examples:
+        >>> bw.Enriched(functions=10, patience=2)
+        Enriched(functions=10, patience=2)
     """
 
     method: Method = field(default_factory=DIA)

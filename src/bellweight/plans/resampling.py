@@ -148,9 +148,18 @@ _COLUMNS = (
 class Resampled(Plan[ResampledResult]):
     """Solve, draw constraint states from the occupancy of the best policy so far, solve again.
 
-    The first round has the caller's rows only. Costs of rounds come from `episodes` each, on the
-    same random numbers; the best round's is found again on fresh ones. Ctrl-C ends the rounds and
-    keeps those that are finished. For event models; `stop` holds for each round.
+    The first round has the caller's rows only. The best round's cost is found again on fresh random
+    numbers. Ctrl-C ends the rounds and keeps those that are finished. For event models; `stop`
+    holds for each round.
+
+    Args:
+        method: chooses the weights in every round.
+        rounds: how often states are drawn again.
+        episodes: from which the cost of each round comes, on the same random numbers.
+
+    Examples:
+        >>> bw.Resampled(bw.PIA(), rounds=2)
+        Resampled(method=PIA(), rounds=2)
     """
 
     method: Method = field(default_factory=Fixed)

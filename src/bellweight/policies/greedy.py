@@ -33,9 +33,15 @@ _TABLE = files.stored_as("actions")
 class Greedy(Policy):
     """The action of least cost plus discounted approximate value (eq. greedy_policy_from_alp).
 
-    Coefficients (J, K) give the largest of J value functions (see `PointwiseMaximum`).
-    `dual` decides ties; in a linear model the model's `preference` does, or the one given here.
-    `table` (S,) holds the finished actions, so that a loaded policy can act without its model.
+    Args:
+        basis: the functions of the value function.
+        coef: their coefficients (K,); (J, K) give the largest of J value functions (see
+            `PointwiseMaximum`).
+        dual: where the dual has mass, which decides ties.
+        table: the finished actions (S,), so that a loaded policy can act without its model.
+        model_digest: tells which model the table belongs to.
+        preference: decides ties in a linear model (m,), in place of the model's own.
+        model: the model in which it acts; `on(model)` fills it in.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)

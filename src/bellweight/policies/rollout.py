@@ -29,11 +29,8 @@ class Rollout(Policy):
 
     With J the cost of the base policy, it takes an action with a lower cost + discount E[J(next)]
     than the base's own. The difference is simulated: after each choice the base policy runs on the
-    same random numbers, and a pair of runs ends when it meets in the same state. A decision uses at
-    most `paths` pairs for each choice, fewer where nothing promises a gain, and leaves the base
-    only where the gain is `clear` standard errors from zero. Without that test decisions would
-    change by noise, and nothing would be gained. `horizon` is the longest run, by default until
-    discount^horizon < 0.01.
+    same random numbers, and a pair of runs ends when it meets in the same state. Fewer paths are
+    used where nothing promises a gain.
 
     On event models with a table of chances the first step is averaged and not drawn, and choices
     that do not depend on each other, such as those of several servers, are made one by one. The
@@ -41,6 +38,19 @@ class Rollout(Policy):
     event whatever the action, which narrows paired differences: compare a rollout with
     `Rollout(base, paths=0)`, the base itself drawn in this way. For event and step models whose
     random numbers compiled code can draw.
+
+    Args:
+        base: the policy to improve.
+        paths: pairs of runs for each choice of a decision, at most.
+        horizon: steps of the longest run; by default until discount^horizon < 0.01.
+        clear: standard errors by which a gain must differ from zero before the base is left.
+            Without that test decisions would change by noise, and nothing would be gained.
+        seed: decides the random numbers.
+        model: the model in which it acts; `on(model)` fills it in.
+
+    Examples:
+        >>> bw.Rollout(bw.Uniform(), paths=64).paths
+        64
     """
 
     base: Policy

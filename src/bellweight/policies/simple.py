@@ -25,6 +25,9 @@ from bellweight.policies.tables import actions_to_probabilities, by_state
 class Uniform(Policy):
     """Every admissible action with the same probability.
 
+    Args:
+        model: the model in which it acts; `on(model)` fills it in.
+
     Examples:
         >>> bw.evaluate(bw.problems.single_queue(capacity=30), bw.Uniform(), 100, seed=1).episodes
         100
@@ -44,11 +47,17 @@ class Uniform(Policy):
 @files.storable("Rule")
 @dataclass(frozen=True, eq=False, repr=False)
 class Rule(Policy):
-    """A decision rule for an event model: `fn(state)` or `fn(state, parameters)`.
+    """A decision rule that the user writes.
 
-    It returns an action index and is compiled. Rules that differ only in their `parameters` (an
-    array of numbers) share the compiled code. For a linear model, `fn(states)` maps states (n, d)
-    to actions (n, m) and is not compiled. A file keeps the name but not the function.
+    Rules that differ only in their `parameters` share the compiled code. A file keeps the name but
+    not the function.
+
+    Args:
+        fn: `fn(state)` or `fn(state, parameters)` returns an action index for a state (d,) and is
+            compiled. For a linear model, `fn(states)` maps states (n, d) to actions (n, m) and is
+            not compiled.
+        parameters: an array of numbers.
+        model: the model in which it acts; `on(model)` fills it in.
 
     Examples:
         >>> def serve_the_longer(state):
@@ -86,9 +95,11 @@ class Rule(Policy):
 @files.storable("Table")
 @dataclass(frozen=True, eq=False, repr=False)
 class TablePolicy(Policy):
-    """A policy given as numbers.
+    """A policy given as numbers, for tabular models.
 
-    `entries` is either one action index per state (S,), or a matrix of probabilities (S, A).
+    Args:
+        entries: one action index per state (S,), or probabilities (S, A).
+        model: the model in which it acts; `on(model)` fills it in.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)

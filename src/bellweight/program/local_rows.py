@@ -74,7 +74,15 @@ def gamma(n: float) -> float:
 
 @dataclass(frozen=True)
 class LocalRows:
-    """The rows of all states, found by elimination; for models that know their local structure."""
+    """The rows of all states, found by elimination; for models that know their local structure.
+
+    Examples:
+        >>> network = bw.problems.queue_network(compiled=False)
+        >>> basis = bw.PiecewiseLinear([1])
+        >>> found = bw.solve(network, basis, bw.Fixed(), rows=bw.LocalRows(), judge=False)
+        >>> found.lower_bound_kind
+        'exact'
+    """
 
     def on(self, model: Any, basis: Basis) -> EliminatedRows:
         """Bind to a model and a basis."""

@@ -24,8 +24,9 @@ from bellweight.program.listed_rows import ListedRows, is_kept
 class SampledRows(Short):
     """The rows of chosen states of an event or step model, wherever the states come from.
 
-    `states` (n, d) are distinct vectors; `sample_states` draws them. `origin` says where
-    they come from, for people.
+    Args:
+        states: distinct vectors (n, d); `sample_states` draws them.
+        origin: where they come from, in words for people.
 
     Examples:
         >>> bw.SampledRows(np.array([[0, 0], [1, 0], [0, 1]]))

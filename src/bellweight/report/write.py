@@ -38,12 +38,30 @@ def report(
 ) -> Path:
     """Write a self-contained page about a result, a comparison, or several results by name.
 
-    Also about what a plan found, such as the result of a race.
+    Also about what a plan found, such as the result of a race. What is missing is computed: the
+    certificate, and the cost of a policy that was not judged, with random numbers that the run did
+    not use. The file is written whole or not at all.
 
-    What is missing is computed: the certificate, and the cost of a policy that was not judged, over
-    `episodes` with random numbers that the run did not use. A result that was loaded without its
-    `model` needs it for pictures of its states. `optimum` is an exact optimal cost to show beside;
-    `about` replaces the opening sentences. The file is written whole or not at all.
+    Args:
+        subject: a result, a comparison, what a plan found, or results by name.
+        path: the file to write.
+        model: the model; a result that was loaded without it needs it for pictures of its states.
+        evaluation: a simulated cost of the policy, or a comparison, to show.
+        certificate: of the result, in place of a computed one.
+        optimum: an exact optimal cost to show beside.
+        title: the heading of the page.
+        about: sentences in place of the opening ones.
+        episodes: simulated where a cost is missing.
+        jobs: how many workers simulate; all cores by default.
+
+    Returns:
+        The path of the page.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> result = bw.solve(bw.problems.single_queue(capacity=30), bw.Polynomial(3), bw.DIA())
+        >>> bw.report(result, pathlib.Path(tempfile.mkdtemp()) / "queue.html").name
+        'queue.html'
     """
     target = files.check_target(path)
     checks.count(episodes, "episodes", least=2)

@@ -74,22 +74,47 @@ class CyclePhase(Short, files.Changed):
 class Result(BaseResult, files.Changed):
     """What a run found, how it ended, and how good it is.
 
-    `coef` (K,) belongs to the basis as the user wrote it. `cost` is that of the greedy policy from
-    the initial distribution, an estimate: exact on tabular models (half-width 0), elsewhere from
-    the simulation that judged it, None where it was not judged. `judgement` tells what acting at
-    random and the method's target cost. `lower_bound` is the value of repaired coefficients at the
-    initial distribution: every row is proven to hold there in spite of rounding. Its kind,
-    `lower_bound_kind`, is `exact`, `estimated` where it is proven for a model whose noise has been
-    replaced by nodes, or `unproven` where there is none, because states cannot be enumerated;
-    `lower_bound_reason` says how it is known. `evidence` is what a search over the box of a step
-    model found. Where both are exact the optimal cost lies between them. `support` lists where
-    the dual has mass; `dual` is the same as an array over the pairs of a tabular model.
-    `moments_error` (K,) are the standard errors of simulated moments. `regularisation` is that of
-    the program; a lower bound has been repaired for the violation that it allows. `average` is the
-    reported iterate of a cycle where that is the average of its `phases`, else None. `generated` is
-    the policy that the method generated last, whose occupancy the weights should match; None where
-    it generates none. `seconds` is what the run took, without compiling and without the
-    judgement's own seconds.
+    Everything comes from one iterate, the reported one. K basis functions, S states. Where bound
+    and cost are exact the optimal cost lies between them.
+
+    Attributes:
+        status: how the run ended.
+        method: the method with its settings.
+        mode: `certified` where convergence is proven, otherwise `practical`.
+        basis: the basis, fitted to the model.
+        names: those of its functions.
+        coef: coefficients (K,) of the basis as the user wrote it.
+        moments: averages (K,) of the functions under the weights.
+        weights: state-relevance weights (S,), None where states cannot be listed.
+        support: where the dual has mass.
+        dual: the same as an array over the pairs of a tabular model.
+        policy: the greedy policy of the value function.
+        objective: of the program.
+        lower_bound: what no policy's cost can undercut: the value of repaired coefficients at the
+            initial distribution, at which every row is proven to hold in spite of rounding.
+        cost: the policy's from the initial distribution, with its error: exact on tabular models
+            (half-width 0), elsewhere from the simulation that judged it; None where it was not
+            judged.
+        moments_error: standard errors (K,) of simulated moments.
+        history: one entry for each iteration.
+        reported_iteration: which of them is reported.
+        phases: of weights that cycle.
+        warnings: what to be careful about, in words.
+        stop: when it was to stop.
+        seed: that decided everything random.
+        seconds: that the run took, without compiling and without the judgement's own.
+        model_name: of the model.
+        model_size: of the model, in words.
+        model_digest: tells whether a model is the one that was solved.
+        regularisation: of the program; a lower bound has been repaired for what it allows.
+        average: the reported iterate of a cycle where that is the average of its phases, else None.
+        judgement: what acting at random and the method's target cost.
+        generated: the policy that the method generated last, whose occupancy the weights should
+            match.
+        lower_bound_kind: `exact`, `estimated` where it is proven for a model whose noise has been
+            replaced by nodes, or `unproven` where there is none.
+        lower_bound_reason: how it is known.
+        evidence: what a search over the box of a step model found.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)

@@ -22,7 +22,11 @@ _TAIL_SHARE = 1e-3
 @files.storable("Simulation")
 @dataclass(frozen=True)
 class Simulation:
-    """How an occupancy is estimated: episodes, and steps each (until discount^t < 0.001).
+    """How an occupancy is estimated.
+
+    Args:
+        episodes: how many are simulated.
+        horizon: steps of each; by default until discount^horizon < 0.001.
 
     Examples:
         >>> bw.Simulation(episodes=500, horizon=100).episodes

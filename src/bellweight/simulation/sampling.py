@@ -29,7 +29,7 @@ def sample_states(
     seed: int = 0,
     jobs: int | None = None,
 ) -> Any:
-    """Return distinct states (n, d) for the rows of a program.
+    """Return distinct states for the rows of a program.
 
     `how` says where they come from:
 
@@ -39,9 +39,24 @@ def sample_states(
         "sequence"     a scrambled Sobol sequence over the box, its corners first
 
     Along sides of a step model's box that have no bound, a grid and a sequence reach ten times as
-    far as first states do; an event model needs upper bounds for them. Where whole coordinates have
-    fewer than n values together, these two give fewer. States come from streams of their own:
-    episodes simulated with the same seed do not begin in them.
+    far as first states do; an event model needs upper bounds for them. States come from streams of
+    their own: episodes simulated with the same seed do not begin in them.
+
+    Args:
+        model: an event, step or factored model.
+        n: how many; a grid and a sequence give fewer where whole coordinates have fewer values.
+        policy: whose states they are, for `"occupancy"`.
+        how: one of the words above.
+        seed: decides the random numbers.
+        jobs: how many workers simulate; all cores by default.
+
+    Returns:
+        The states (n, d).
+
+    Examples:
+        >>> network = bw.problems.queue_network(compiled=False)
+        >>> bw.sample_states(network, 5, seed=1).shape
+        (5, 8)
     """
     wanted = checks.count(n, "n")
     way = how or ("initial" if policy is None else "occupancy")

@@ -30,11 +30,13 @@ _EXACT_TOL = 1e-8
 @files.storable("Stop")
 @dataclass(frozen=True, repr=False)
 class Stop(Short):
-    """When to stop: sup-norm tolerance, number of iterations of this run, seconds.
+    """When to stop.
 
-    The default tolerance is 1e-8 where occupancies are exact, and the noise of the estimate where
-    they are simulated: every moment within one standard error. The time limit is checked between
-    iterations, so the first iteration always completes.
+    Args:
+        tol: the largest difference between weights and occupancy. By default 1e-8 where occupancies
+            are exact; where they are simulated, every moment within one standard error.
+        max_iterations: of this run.
+        max_seconds: checked between iterations, so the first one always completes.
 
     Examples:
         >>> bw.Stop(max_iterations=20, max_seconds=60)

@@ -36,9 +36,12 @@ from bellweight.weights.steps import Constant, Stepper, Steps
 @files.storable("Fixed")
 @dataclass(frozen=True, eq=False, repr=False)
 class Fixed(Method):
-    """Weights that the user gives: an array (S,), `"initial"` or `"uniform"`.
+    """Weights that the user gives.
 
-    Where states cannot be enumerated, `moments` (K,) takes the place of an array.
+    Args:
+        weights: an array (S,), `"initial"` (the initial distribution) or `"uniform"`.
+        moments: the averages (K,) of the basis functions under the weights, in place of an array
+            where states cannot be listed.
 
     Examples:
         >>> queue = bw.problems.single_queue(capacity=30)
@@ -61,7 +64,11 @@ class Fixed(Method):
 @files.storable("FromPolicy")
 @dataclass(frozen=True, eq=False, repr=False)
 class FromPolicy(Method):
-    """The occupancy of a given policy; with `Uniform()` the paper's Random.
+    """The occupancy of a given policy as weights.
+
+    Args:
+        policy: whose discounted time the weights follow; acting at random by default, which is the
+            paper's Random.
 
     Examples:
         >>> bw.FromPolicy(bw.Uniform())
@@ -141,6 +148,12 @@ class IterativeMethod(Method):
 class PIA(IterativeMethod):
     """The primal iterative algorithm: the generator is the greedy policy. It may cycle.
 
+    Args:
+        step_size: how far a step goes towards the new occupancy: a number in (0, 1], or a rule such
+            as `weights.Adaptive()`.
+        start: the first weights: `"initial"`, `"uniform"` or an array (S,).
+        cycles: what is reported of weights that cycle: the `"best"` phase or the `"average"`.
+
     Examples:
         >>> bw.PIA(step_size=0.5)
         PIA(step_size=0.5)
@@ -155,16 +168,24 @@ class PIA(IterativeMethod):
 class DIA(IterativeMethod):
     """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
 
-    `target` is a policy, or a method whose greedy policy is taken. `smoothing_mass` and
-    `temperature` are the paper's epsilon and tau. `lipschitz`, an upper bound on the Lipschitz
-    constant of the dual, and `discount` declare the model that the settings were chosen for: when
-    they satisfy eq. epsilon_tau_conditions, convergence is proven and the mode is `certified`.
+    With `lipschitz` and `discount` it knows the model that its settings were chosen for. When they
+    satisfy eq. epsilon_tau_conditions, convergence is proven and the mode is `certified`.
 
-    `extend`, a radius, lets every state lend the share 1 - distance / radius of its dual to states
-    nearer than that. The shares do not depend on the dual and are at most one, hence the policy of
-    a state still changes by at most the lemma's constant times the change of the dual, now of the
-    dual within the radius: what is proven of convergence stays proven. Complementary slackness does
-    not extend, so actions that nearby states lend need not be greedy: `certify` tells by how much.
+    Args:
+        step_size: how far a step goes towards the new occupancy: a number in (0, 1], or a rule such
+            as `weights.Adaptive()`.
+        start: the first weights: `"initial"`, `"uniform"` or an array (S,).
+        cycles: what is reported of weights that cycle: the `"best"` phase or the `"average"`.
+        target: the policy to follow where the dual has no mass; or a method, whose greedy policy is
+            taken.
+        temperature: the softmax's, the paper's tau.
+        smoothing_mass: how strongly the target pulls, the paper's epsilon.
+        lipschitz: an upper bound on the Lipschitz constant of the dual.
+        discount: that of the model.
+        extend: a radius: every state lends the share 1 - distance / radius of its dual to states
+            nearer than that. What is proven of convergence stays proven, because the shares do not
+            depend on the dual and are at most one. Actions that nearby states lend need not be
+            greedy: `certify` tells by how much.
 
     Examples:
         >>> bw.solve(bw.problems.single_queue(capacity=30), bw.Polynomial(3), bw.DIA()).status.name
