@@ -112,6 +112,7 @@ def test_geometric_weights(tmp_path: Path) -> None:
         ("poly:4", 5),
         ("indicator", 61),
         ("kinks:5", 7),
+        ("kinks:1,2.5,10", 5),
         ("radial:6", 7),
         ("fourier:6", 7),
     ],

@@ -92,7 +92,10 @@ REPRODUCED = (
     "all", "table1", "table2", "table3", "table4", "table5",
     "figure-queue", "figure-occupancy", "figure-network", "figure-convergence",
 )  # fmt: skip
-BASES = "poly:DEGREE, kinks:N, radial:N, fourier:N, affine or indicator"
+BASES = (
+    "poly:DEGREE, kinks:N (evenly spaced) or kinks:1,2,5,10 (where), radial:N, fourier:N, affine "
+    "or indicator"
+)
 
 _MODEL_FILES = (".npz", ".csv", ".tra", ".drn")
 
@@ -129,6 +132,8 @@ def basis(words: BasisWords, model: Model) -> Basis:
     if text == "indicator":
         return Indicator()
     name, _, number = text.partition(":")
+    if "," in number:
+        return PiecewiseLinear([float(kink) for kink in number.split(",")])
     made = zip(_SIZED, (Polynomial, PiecewiseLinear, Radial, Fourier), strict=True)
     return dict(made)[name](int(number))
 
@@ -280,6 +285,10 @@ def check_basis(text: str) -> None:
     name, _, number = text.partition(":")
     if name in _SIZED and number.isdecimal():
         return
+    if name == "kinks" and "," in number:
+        if not all(map(_is_number, number.split(","))):
+            raise usage(f"--basis is {text!r}, expected numbers as in kinks:1,2,5,10")
+        return
     if name in _SIZED:
         raise usage(f"--basis is {text!r}, expected a number as in {name}:5")
     if text not in _PLAIN:
@@ -287,6 +296,13 @@ def check_basis(text: str) -> None:
         raise usage(
             f"--basis is {text!r}: {near if near.startswith('did') else f'expected {BASES}'}"
         )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def shipped() -> dict[str, Callable[..., Model]]:

@@ -115,7 +115,7 @@ class LinearModel(files.Saved, files.Changed):
 
     Examples:
         >>> bw.problems.scheduling("tiny").dimension
-        6
+        4
     """
 
     state_cost: Any
