@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight.display import Column, Table, pair_text
+from bellweight.display import Column, Table
 from bellweight.reproduce.network.summary import Estimate, estimate
 from bellweight.reproduce.paper import TABLE2, Printed
 from bellweight.reproduce.tables import compared_cost, long_table
@@ -180,7 +181,7 @@ def _cheaper(found: Beyond) -> tuple[str, str, bool] | None:
     pooled = found.settings.episodes * len(_numbers(found, "samples", REGULARISED))
     best = TABLE2[PAPER_BEST].mean
     claim = f"its mean cost below the paper's best, {best:,.2f}"
-    text = f"{pair_text(ours.mean, ours.simulated)} from {pooled:,} episodes"
+    text = f"{_pair_text(ours.mean, ours.simulated)} from {pooled:,} episodes"
     return claim, text, ours.mean < best
 
 
@@ -191,7 +192,7 @@ def _near_static(found: Beyond, part: str, name: str) -> tuple[str, str, bool] |
         return None
     share = gap.mean / cost.mean
     claim = f"{name}: within {100 * _NEAR:g} % of the best static priority on average"
-    text = f"{pair_text(gap.mean, gap.simulated, '+')}, {100 * share:+.2f} %"
+    text = f"{_pair_text(gap.mean, gap.simulated, '+')}, {100 * share:+.2f} %"
     return claim, text, share <= _NEAR
 
 
@@ -201,7 +202,7 @@ def _no_worse(found: Beyond) -> tuple[str, str, bool] | None:
         return None
     clear = all(n["to_static"] <= n["to_static_half_width"] for n in numbers)
     quick = all(n["seconds"] <= _SECONDS for n in numbers)
-    gaps = ", ".join(pair_text(n["to_static"], n["to_static_half_width"], "+") for n in numbers)
+    gaps = ", ".join(_pair_text(n["to_static"], n["to_static_half_width"], "+") for n in numbers)
     winners = ", ".join(dict.fromkeys(n["chosen"] for n in numbers))
     claim = f"{AUTO_BASELINES}: no worse than the best static priority, within five minutes"
     return claim, f"{gaps}; winner: {winners}", clear and quick
@@ -250,9 +251,9 @@ def _sample_row(found: Beyond, part: str, name: str) -> dict[str, Any]:
     return {
         "policy": name,
         "samples": len(_numbers(found, part, name)),
-        "cost": pair_text(cost.mean, cost.simulated),
-        "to_last_buffer": pair_text(buffer.mean, buffer.simulated, "+"),
-        "to_static": pair_text(static.mean, static.simulated, "+"),
+        "cost": _pair_text(cost.mean, cost.simulated),
+        "to_last_buffer": _pair_text(buffer.mean, buffer.simulated, "+"),
+        "to_static": _pair_text(static.mean, static.simulated, "+"),
         "deviation": None if fixed else buffer.deviation,
         "worst": None if fixed else static.high,
     }
@@ -310,8 +311,8 @@ def _relative_table(found: Beyond) -> Table | None:
     rows = tuple(
         {
             "name": e.name,
-            "cost": pair_text(e.numbers["cost"], e.numbers["half_width"]),
-            "paired": pair_text(e.numbers["to_static"], e.numbers["to_static_half_width"], "+"),
+            "cost": _pair_text(e.numbers["cost"], e.numbers["half_width"]),
+            "paired": _pair_text(e.numbers["to_static"], e.numbers["to_static_half_width"], "+"),
         }
         for e in entries
     )
@@ -355,3 +356,10 @@ def _over(found: Beyond, part: str, name: str, key: str) -> Estimate | None:
 
 def _place(entry: Entry) -> str:
     return entry.part if entry.sample is None else f"{entry.part} {entry.sample}"
+
+
+def _pair_text(mean: float, half_width: float, sign: str = "") -> str:
+    """Return an estimate with its error, to as many digits as the error makes meaningful."""
+    small = 0.0 < half_width < 0.01
+    digits = min(15, 1 - math.floor(math.log10(half_width))) if small else 3
+    return f"{mean:{sign},.{digits}f} +- {half_width:,.{digits}f}"

@@ -116,7 +116,7 @@ def test_simulated_results_side_by_side_are_paired(events: bw.Result, tmp_path: 
     path = bw.report({"a": events, "b": events}, tmp_path / "page.html", episodes=100)
     assert "Paired differences" in words(path)
     # The same policy twice: its row ends with a difference of exactly zero.
-    assert re.search(r"\sb\s+[\d.]+ \+- [\d.]+\s+[\d.]+\s+\+0\s", words(path))
+    assert re.search(r"\sb\s+[\d.]+ ± [\d.]+\s+[\d.]+\s+\+0\s", words(path))
 
 
 def test_a_comparison_that_is_given_is_not_simulated_again(

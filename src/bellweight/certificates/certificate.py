@@ -21,6 +21,7 @@ with the stated one-sided confidence), and not where rows are a sample (`unprove
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, cast
 
@@ -50,7 +51,7 @@ from bellweight.common.status import (
     SolverError,
 )
 from bellweight.common.streams import stream_keys
-from bellweight.display import Column, Table, facts_text
+from bellweight.display import Column, Table, facts_text, number_text
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.evaluation.evaluate import evaluate
@@ -115,10 +116,18 @@ _COST = "expected discounted cost of the policy"
 _COST_LIMIT = "upper confidence limit of the policy's cost"
 _VALUE = "no policy costs less than this"
 _UNPROVEN_VALUE = "objective of the program under its weights, not a bound"
+_COROLLARY = ("greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement")
+
+
+def _term_text(value: float) -> str:
+    """Return a number of a certificate; of one that is all but zero the size is enough."""
+    return number_text(value) if value == 0.0 or 1e-3 <= abs(value) < 1e9 else f"{value:.2g}"
+
+
 _COLUMNS = (
-    Column("term", "term", right=False),
-    Column("value", "value", lambda value: f"{value:,.6g}"),
-    Column("meaning", "meaning", right=False),
+    Column("meaning", "statement", right=False),
+    Column("value", "value", _term_text),
+    Column("term", "", None),
 )
 
 
@@ -230,14 +239,29 @@ class Certificate(Presentable):
         return cls(**document)
 
     def table(self) -> Table:
-        """Return what is proven and the terms it is made of, one to a row."""
-        rows = tuple(
-            {"term": term, "value": value, "meaning": meaning}
-            for term, (value, meaning) in self._terms().items()
-        )
-        notes = [f"{self.kind}: {self.reason}." if self.reason else f"{self.kind}."]
+        """Return what is proven, one statement to a row; `corollary` has the other terms."""
+        told = self.gap
+        notes = [f"{self.kind.capitalize()}: {self.reason or told.proof}."]
         notes += [f"Repair: {self._repair_text}."] if self._repair_text else []
-        return Table("What is proven about the loss", _COLUMNS, rows, tuple(notes))
+        shown = [term for term in self._terms() if term not in _COROLLARY]
+        return Table("What is proven about the loss", _COLUMNS, self._rows(shown), tuple(notes))
+
+    def corollary(self) -> Table:
+        """Return the corollary's bound and its terms; without rows where it is not known."""
+        return Table("The corollary's bound and its terms", _COLUMNS, self._rows(_COROLLARY))
+
+    def records(self) -> Table:
+        """Return all terms by name."""
+        columns = tuple(Column(key, key) for key in ("term", "value", "meaning"))
+        return Table("Terms of the certificate", columns, self._rows(self._terms(), known=False))
+
+    def _rows(self, terms: Iterable[str], *, known: bool = True) -> tuple[dict[str, Any], ...]:
+        found = self._terms()
+        return tuple(
+            {"term": term, "value": found[term][0], "meaning": found[term][1]}
+            for term in terms
+            if not known or found[term][0] is not None
+        )
 
     @property
     def _repair_text(self) -> str:
@@ -245,7 +269,7 @@ class Certificate(Presentable):
         if self.bound is None or self.repair <= _MUCH * abs(self.value):
             return ""
         share = "" if self.value == 0.0 else f" ({100.0 * self.repair / abs(self.value):.3g} %)"
-        return f"mending violated rows took {self.repair:,.6g} from the value{share}"
+        return f"mending violated rows took {number_text(self.repair)} from the value{share}"
 
     def pictures(self) -> Pictures:
         """Return where the optimal cost can lie."""
@@ -257,17 +281,17 @@ class Certificate(Presentable):
             "bound": (self.bound, "the policy costs at most this much more than the best one"),
             "cost": (self.cost, _COST if self.confidence is None else _COST_LIMIT),
             "value": (self.value, _VALUE if self.bound is not None else _UNPROVEN_VALUE),
-            "confidence": (self.confidence, "that the bound holds, where costs are simulated"),
-            "violation": (self.violation, "by which rows were violated before repair"),
-            "repair": (self.repair, "what the repair took from the value"),
-            "greedy_bound": (self.greedy_bound, "the corollary's bound, from the next four terms"),
+            "confidence": (self.confidence, "confidence that this holds, as costs are simulated"),
+            "violation": (self.violation, "largest violation of a row before repair"),
+            "repair": (self.repair, "what the repair took from the lower bound"),
+            "greedy_bound": (self.greedy_bound, "the corollary's bound on the loss"),
             "weighted_residual": (self.weighted_residual, "residual, weighted as the program was"),
-            "residual_sup": (self.residual_sup, "largest residual of the greedy action"),
-            "mismatch": (self.mismatch, "between weights and occupancy, 1-norm"),
-            "disagreement": (self.disagreement, "between the generated and the greedy policy"),
+            "residual_sup": (self.residual_sup, "largest residual of the greedy action anywhere"),
+            "mismatch": (self.mismatch, "mismatch between weights and occupancy, 1-norm"),
+            "disagreement": (self.disagreement, "disagreement of generated and greedy policy"),
         }
         return found | {
-            f"violation {where}": (size, "found, which proves nothing")
+            f"violation {where}": (size, f"violation found {where}, which proves nothing")
             for where, size in self.evidence.items()
         }
 

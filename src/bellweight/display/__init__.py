@@ -11,7 +11,6 @@ from bellweight.display.table import (
     facts_text,
     interval_text,
     number_text,
-    pair_text,
     to_csv,
     to_text,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "facts_text",
     "interval_text",
     "number_text",
-    "pair_text",
     "to_csv",
     "to_frame",
     "to_html",

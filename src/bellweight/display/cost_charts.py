@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.charts import Chart, Line
-from bellweight.display.table import number_text, pair_text, short_text
+from bellweight.display.table import interval_text, number_text, short_text
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FAR = 2.0  # times the reach: farther numbers do not set the scale
@@ -111,7 +111,7 @@ def difference_chart(
     told = words if exact else f"{words}, with 95 % interval"
     points = Line(told, means, places, "points", None if exact else widths, marks=tuple(shown))
     said = [
-        f"{policy}: {gap[0]:+,.6g}." if exact else f"{policy}: {pair_text(*gap, sign='+')}."
+        f"{policy}: {interval_text(*gap, sign='+', between='±')}."
         for policy, gap in list(gaps.items())[:_MOST_SAID]
     ]
     more = len(gaps) - len(said)

@@ -39,7 +39,7 @@ def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = Tr
     With fewer than three points it is the sentence alone.
     """
     if not picture.is_worth_drawing:
-        return f"<p>{escape(picture.alt)}</p>\n" if picture.alt else ""
+        return f"<p>{escape(_sentence(picture))}</p>\n" if picture.alt else ""
     heading = f"<h3>{escape(picture.title)}</h3>\n" if headed else ""
     return (
         f'<figure id="chart-{number}" data-key="{escape(picture.key)}">\n{heading}'
@@ -47,9 +47,14 @@ def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = Tr
         f'<div class="chart" data-chart="{number}" data-height="{_height(picture)}" '
         f'style="min-height:{_height(picture)}px" tabindex="0" role="application" '
         f'aria-roledescription="chart" aria-label="{escape(_label(picture), quote=True)}"></div>\n'
-        f"<figcaption{_hidden(picture)}>{escape(picture.alt)}</figcaption>\n"
+        f"<figcaption{_hidden(picture)}>{escape(_sentence(picture))}</figcaption>\n"
         f"{folded('Numbers', picture.numbers())}</figure>\n"
     )
+
+
+def _sentence(picture: Picture) -> str:
+    """Return what is to be seen, beginning with a capital letter."""
+    return picture.alt[:1].upper() + picture.alt[1:]
 
 
 def _hidden(picture: Picture) -> str:
@@ -315,8 +320,7 @@ def _axis(
         texts = _shown_names(names, _LETTERS_A_LINE)
         axis |= {"tickvals": places, "ticktext": texts, "automargin": True}
     else:
-        axis |= {"separatethousands": True, "automargin": not names_x}
-        axis |= {"exponentformat": "none"} if names_x else {}
+        axis |= {"separatethousands": True, "automargin": not names_x, "exponentformat": "none"}
     return axis
 
 

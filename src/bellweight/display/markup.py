@@ -50,7 +50,7 @@ def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None
             head_cell = f'<a href="{escape(links[first])}">{head_cell}</a>'
         cells = [
             f'<td class="{side}" data-name="{escape(column.heading, quote=True)}">'
-            f"{escape(cell)}</td>"
+            f"{_number(cell) if side == 'number' else escape(cell)}</td>"
             for cell, side, column in zip(others, sides[1:], columns[1:], strict=True)
         ]
         lines.append(f'<th scope="row" class="{sides[0]}">{head_cell}</th>{"".join(cells)}')
@@ -63,6 +63,11 @@ def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None
         f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         f"{below}\n"
     )
+
+
+def _number(cell: str) -> str:
+    """Return a number with the sign for plus or minus; texts of users stay as they are."""
+    return escape(cell).replace(" +- ", " ± ")
 
 
 def to_latex(table: Table) -> str:

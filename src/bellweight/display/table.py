@@ -71,13 +71,6 @@ def shown(column: Column, row: Mapping[str, Any]) -> str:
     return "-" if value is None or column.show is None else column.show(value)
 
 
-def pair_text(mean: float, half_width: float, sign: str = "") -> str:
-    """Return an estimate with its error, to as many digits as the error makes meaningful."""
-    small = 0.0 < half_width < 0.01
-    digits = min(15, 1 - math.floor(math.log10(half_width))) if small else 3
-    return f"{mean:{sign},.{digits}f} +- {half_width:,.{digits}f}"
-
-
 def interval_text(mean: float, half_width: float, sign: str = "", between: str = "+-") -> str:
     """Return an estimate to two digits of its error, or a number that has none."""
     if not half_width:

@@ -19,7 +19,7 @@ from bellweight.common import checks, files
 from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError, Status
 from bellweight.common.streams import derived_seed
-from bellweight.display import Column, Table, pair_text
+from bellweight.display import Column, Table, interval_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
@@ -105,7 +105,7 @@ class ResampledResult(ChosenResult):
                 "fresh": found.fresh,
                 "mean": found.cost.mean,
                 "half_width": found.cost.half_width,
-                "cost": pair_text(found.cost.mean, found.cost.half_width),
+                "cost": interval_text(found.cost.mean, found.cost.half_width),
                 "change": "" if found.change is None else str(found.change),
             }
             for place, found in enumerate(self.rounds)

@@ -8,7 +8,7 @@ from statistics import median_high
 
 import numpy as np
 
-from bellweight.display import Column, Table, facts_table, number_text, pair_text
+from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.charts import Chart, Line, Picture, off_scale, visible_heights
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
@@ -72,7 +72,7 @@ def _counted(n: int, one: str, several: str) -> str:
 
 def _interval(found: Comparison, name: str) -> str:
     evaluation = found.evaluations[name]
-    return f"{pair_text(evaluation.mean, evaluation.half_width)}"
+    return interval_text(evaluation.mean, evaluation.half_width, between="±")
 
 
 def results_page(

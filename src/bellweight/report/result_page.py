@@ -14,6 +14,7 @@ from bellweight.display.cost_charts import Between
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.report.sections import (
     Card,
+    Folded,
     Section,
     assemble,
     cut,
@@ -153,7 +154,11 @@ def _cards(subject: Subject) -> Iterator[Card]:
     if cost and low is not None and subject.gap is not None:
         share = percent(subject.gap, low + subject.gap)  # of the cost at the end of its interval
         yield Card(share, f"of the cost could be saved at most{subject.sure}")
-    yield Card(f"{len(result.history)} in {result.seconds:.2f} s", "iterations and time")
+    times = len(result.history)
+    often = "once" if times == 1 else f"{times} times, until the weights were final"
+    if not result.status.is_success:
+        often = f"{times} times"
+    yield Card(f"{result.seconds:.2g} s", f"the program was solved {often}")
 
 
 def _sections(subject: Subject) -> Iterator[Section]:
@@ -221,7 +226,7 @@ def _rivals(result: Result) -> tuple[Table, ...]:
         Column("interval", "cost"),
         Column("difference", "", None),
         Column("difference_half_width", "", None),
-        Column("paired", "the result's policy costs, minus this"),
+        Column("paired", "our policy minus this"),
     )
     how = (
         "Exact, over all time."
@@ -313,10 +318,10 @@ def _history(result: Result) -> Table:
         return f"{value:.3g}"
 
     columns = (
-        Column("iteration", "iteration", lambda value: str(value + 1)),
+        Column("iteration", "iteration"),
         Column("objective", "objective", lambda value: f"{value:,.8g}"),
-        Column("sup_norm", "sup norm", small),
-        Column("one_norm", "1-norm", small),
+        Column("sup_norm", "largest difference", small),
+        Column("one_norm", "sum of differences", small),
         Column("moment_step", "step of the moments", small),
         Column("step_ratio", "contraction", small),
         Column("step_size", "step size", small),
@@ -398,12 +403,15 @@ def _checks(subject: Subject) -> Iterator[Section]:
         (audit,),
     )
     if certificate is not None:
+        corollary = certificate.corollary()
         yield Section(
             "certificate",
             "Certificate",
-            "The bound of the residual-loss theorem and, where available, that of its corollary "
-            "with the terms it is made of.",
-            (certificate.table(),),
+            "What is proven about this policy. The corollary's bound, folded below, is often "
+            "millions of times the loss; its terms tell what it is made of."
+            if corollary.rows
+            else "What is proven about this policy.",
+            (certificate.table(), *((Folded(corollary),) if corollary.rows else ())),
         )
     facts = [
         *settings_facts(result.method),

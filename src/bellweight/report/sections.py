@@ -21,13 +21,20 @@ _MOST_SHOWN = 300
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A table for those who ask: it opens when its title is chosen."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading, a sentence that says what is to be seen, and tables and charts below it."""
 
     key: str
     title: str
     lead: str
-    parts: tuple[Table | Picture, ...] = ()
+    parts: tuple[Table | Folded | Picture, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,11 +65,11 @@ def assemble(
     place = {id(picture): number for number, picture in enumerate(pictures)}
     body = [_head(title, lead, badge), _warnings(warnings), _cards(cards), _contents(sections)]
     for section in sections:
-        alone = sum(not isinstance(part, Table) for part in section.parts) == 1
+        alone = sum(isinstance(part, Chart | HeatMap) for part in section.parts) == 1
         parts = [
-            _table(part)
-            if isinstance(part, Table)
-            else figure(part, place.get(id(part), -1), palette, headed=not alone)
+            figure(part, place.get(id(part), -1), palette, headed=not alone)
+            if isinstance(part, Chart | HeatMap)
+            else _table(part)
             for part in section.parts
         ]
         lead_text = f"<p>{escape(section.lead)}</p>\n" if section.lead else ""
@@ -103,8 +110,10 @@ def percent(part: float, whole: float) -> str:
     return f"{100.0 * part / abs(whole):.3g} %" if whole else "-"
 
 
-def _table(table: Table) -> str:
-    n = len(table.rows)
+def _table(part: Table | Folded) -> str:
+    if isinstance(part, Folded):
+        return folded(part.table.title, replace(part.table, title=""))
+    table, n = part, len(part.rows)
     if n > _MOST_SHOWN:
         note = f"The first {_MOST_SHOWN} of {n:,} rows."
         table = replace(table, rows=table.rows[:_MOST_SHOWN], notes=(*table.notes, note))

@@ -159,7 +159,7 @@ def _line(seen: Visited) -> CrossSection:
     if not seen.is_sample:
         order = np.argsort(seen.states[:, 0], kind="stable")
         positions = seen.states[order, 0]
-        low, high = shown_range(positions, seen.share[order])
+        low, high = mass_range(positions, seen.share[order])
         kept = order[thin(positions, low, high)]
         states, places = seen.states[kept], kept
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellweight.common import lazy
-from bellweight.display import Table, facts_table, facts_text
+from bellweight.display import Table, facts_table, facts_text, number_text
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 
@@ -56,14 +56,15 @@ class Gap(Presentable):
     def sentence(self) -> str:
         """The gap in one sentence."""
         low = self.lower_bound
-        least = "" if low is None else f"no policy costs less than {low:,.6g}"
+        least = "" if low is None else f"no policy costs less than {number_text(low)}"
         if self.lost is None:
-            about = f"this policy costs about {self.cost:,.6g}"
+            about = f"this policy costs about {number_text(self.cost)}"
             return f"{about}{least and ', '}{least}: nothing is proven about the loss"
-        lost = f"{self.lost:,.6g}"
+        lost = number_text(self.lost)
         if self.relative is not None:
             lost = f"{100.0 * self.relative:.3g} % ({lost})"
-        return f"this policy costs at most {self.cost:,.6g}, {least}, so at most {lost} is lost"
+        most = number_text(self.cost)
+        return f"this policy costs at most {most}, {least}, so at most {lost} is lost"
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Tell the gap, how it is proven and what would narrow it: names and texts."""
