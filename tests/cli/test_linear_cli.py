@@ -100,7 +100,9 @@ def test_methods_are_those_of_the_library(
     assert document["method"] == type(method).__name__
     assert document["status"] == result.status.name
     assert document["coef"] == pytest.approx(result.coef, rel=1e-9, abs=1e-9)
-    assert document["basis"] == ["1", "booked[1]", "booked[2]", "waiting[1]", "waiting[2]"]
+    assert document["basis"] == [
+        "1", "booked[day 1]", "booked[day 2]", "waiting[class 1]", "waiting[class 2]",
+    ]  # fmt: skip
     assert document["sample"] == {"episodes": 40, "horizon": 688}
 
 

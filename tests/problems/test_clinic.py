@@ -196,10 +196,10 @@ def test_the_parameters_are_those_of_the_paper() -> None:
     np.testing.assert_array_equal(large.state_upper[[0, 30, 31, 32]], [60, 30, 60, 90])
     book = dict(zip(small.action_names, small.action_cost, strict=True))
     # Booking saves the day's waiting cost; late days cost the penalty each; the target day nothing.
-    assert book["book[1, 7]"] == -20.0
-    assert book["book[1, 8]"] == 0.0
-    assert book["book[3, 30]"] == 9 * 5.0 - 5.0
-    assert book["divert[2]"] == 100.0 - 10.0
+    assert book["book[class 1, day 7]"] == -20.0
+    assert book["book[class 1, day 8]"] == 0.0
+    assert book["book[class 3, day 30]"] == 9 * 5.0 - 5.0
+    assert book["divert[class 2]"] == 100.0 - 10.0
     state = np.arange(33.0)
     following = small.expected_next(state[None], np.zeros((1, 93)))[0]
     np.testing.assert_array_equal(following[:30], np.append(state[1:30], 0.0))

@@ -61,6 +61,9 @@ def test_a_report_tells_all_there_is_to_tell(result: bw.Result, tmp_path: Path) 
     assert result.model_digest in text
     assert "CONVERGED" in text
     assert "temperature" in text
+    shown = re.findall(r'<th scope="row" class="number">(\d+)</th>', body(path))
+    assert shown == [str(n + 1) for n in range(len(result.history))], "as charts number them"
+    assert "greedy_bound" not in text
 
 
 def test_every_chart_is_one_that_plotly_knows(

@@ -17,6 +17,7 @@ from bellweight.display import Column, Table, to_frame, to_html, to_latex
 from bellweight.display.charts import Chart, HeatMap, Line
 from bellweight.display.drawing import draw
 from bellweight.display.presentable import Presentable
+from bellweight.results.charts import mean_actions
 from bellweight.results.cross_sections import cross_sections, shown_range, thin
 from bellweight.results.result import summary
 
@@ -270,3 +271,13 @@ def test_a_picture_of_what_is_not_known_is_refused() -> None:
     )
     with pytest.raises(bw.errors.ArgumentError, match="nothing to draw for gap"):
         found.figure("gap")
+
+
+def test_variables_with_two_indices_become_a_map_with_named_axes() -> None:
+    names = [f"book[class {i}, day {n}]" for i in (1, 2) for n in (1, 2, 3)]
+    found, rest = mean_actions([*names, "divert[class 1]"], np.arange(7.0))
+    assert isinstance(found, HeatMap)
+    assert (found.x_label, found.y_label) == ("day", "class")
+    assert found.z.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert "class 2 and day 3" in found.alt
+    assert rest.x_names == ("divert[class 1]",)

@@ -11,6 +11,7 @@ from bellweight.display.table import (
     facts_text,
     interval_text,
     number_text,
+    short_text,
     to_csv,
     to_text,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "facts_text",
     "interval_text",
     "number_text",
+    "short_text",
     "to_csv",
     "to_frame",
     "to_html",

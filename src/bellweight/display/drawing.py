@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -83,8 +84,9 @@ def _draw_chart(axes: Axes, chart: Chart, palette: Palette) -> None:
 
 def _separate_thousands(axes: Axes, chart: Chart) -> None:
     """Write 12,500 in place of 12500 where an axis has numbers of that size."""
-    numbered = [axes.xaxis] * (chart.x_names is None)
-    numbered += [axes.yaxis] * (chart.y_names is None and not chart.log_y)
+    numbered: list[Axis] = []
+    numbered += [axes.xaxis] if chart.x_names is None else []
+    numbered += [axes.yaxis] if chart.y_names is None and not chart.log_y else []
     for axis in numbered:
         low, high = axis.get_view_interval()
         if max(abs(low), abs(high)) >= 1_000.0 and high - low >= 10.0:

@@ -87,9 +87,9 @@ def number_text(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 1_000.0 else f"{value:.6g}"
 
 
-def short_text(value: float) -> str:
-    """Return a number to four digits, as charts name it; thousands in full."""
-    return f"{value:,.0f}" if 1_000.0 <= abs(value) < 1e9 else f"{value:.4g}"
+def short_text(value: float, digits: int = 4) -> str:
+    """Return a number to a few digits; thousands in full, not as a power of ten."""
+    return f"{value:,.0f}" if 1_000.0 <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 
 def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:

@@ -18,7 +18,7 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, PolicyError
-from bellweight.display import Column, Table, interval_text
+from bellweight.display import Column, Table, interval_text, short_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
@@ -89,7 +89,9 @@ class Evaluation(Presentable):
         return _numbers(self.table())
 
     def __str__(self) -> str:
-        tail = "tail unknown" if self.tail_bound is None else f"tail at most {self.tail_bound:,.2g}"
+        tail = "tail unknown"
+        if self.tail_bound is not None:
+            tail = f"tail at most {short_text(self.tail_bound, 2)}"
         tail += f": {self.tail_reason}" if self.tail_reason else ""
         return (
             f"{interval_text(self.mean, self.half_width)} "
@@ -191,7 +193,7 @@ _COST_COLUMNS = (
     Column("mean", "", None),
     Column("half_width", "", None),
     Column("interval", "cost, 95 % interval"),
-    Column("tail_bound", "tail at most", lambda value: f"{value:,.2g}"),
+    Column("tail_bound", "tail at most", lambda value: short_text(value, 2)),
     Column("tail_reason", "", None),
     Column("episodes", "episodes", lambda value: f"{value:,}"),
     Column("horizon", "steps", lambda value: f"{value:,}"),

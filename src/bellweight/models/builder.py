@@ -157,12 +157,21 @@ class LinearBuilder:
         return self._new("noise", name)
 
     def states(
-        self, name: str, *indices: Sequence[Index], upper: Any, lower: Any = 0.0, initial: Any
+        self,
+        name: str,
+        *indices: Sequence[Index],
+        upper: Any,
+        lower: Any = 0.0,
+        initial: Any,
+        words: Sequence[str] = (),
     ) -> dict[Index, Expression]:
-        """Add one state variable per index; `upper`, `lower`, `initial` are for all or by index."""
+        """Add one state variable per index; `upper`, `lower`, `initial` are for all or by index.
+
+        `words`, one for each index set, make names such as `booked[day 3]`.
+        """
         return {
             i: self.state(
-                _label(name, i),
+                _label(name, i, words),
                 upper=_entry(upper, i),
                 lower=_entry(lower, i),
                 initial=_entry(initial, i),
@@ -171,11 +180,19 @@ class LinearBuilder:
         }
 
     def actions(
-        self, name: str, *indices: Sequence[Index], upper: Any = np.inf, lower: Any = 0.0
+        self,
+        name: str,
+        *indices: Sequence[Index],
+        upper: Any = np.inf,
+        lower: Any = 0.0,
+        words: Sequence[str] = (),
     ) -> dict[Index, Expression]:
-        """Add one action variable per index, or per combination of indices."""
+        """Add one action variable per index, or per combination of indices; `words` as in `states`.
+
+        Reports draw variables with two whole indices as a map, and `words` name its axes.
+        """
         return {
-            i: self.action(_label(name, i), upper=_entry(upper, i), lower=_entry(lower, i))
+            i: self.action(_label(name, i, words), upper=_entry(upper, i), lower=_entry(lower, i))
             for i in _indices(name, indices)
         }
 
@@ -312,9 +329,12 @@ def _indices(name: str, sets: tuple[Sequence[Index], ...]) -> list[Index]:
     return list(sets[0]) if len(sets) == 1 else list(product(*sets))
 
 
-def _label(name: str, index: Index) -> str:
-    inner = ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
-    return f"{name}[{inner}]"
+def _label(name: str, index: Index, words: Sequence[str] = ()) -> str:
+    parts = index if isinstance(index, tuple) else (index,)
+    if words and (isinstance(words, str) or len(words) != len(parts)):
+        raise ModelError(f"words of {name} is {words!r}, expected {len(parts)}: one for each index")
+    said = zip(words, map(str, parts), strict=True) if words else ((str(part),) for part in parts)
+    return f"{name}[{', '.join(map(' '.join, said))}]"
 
 
 def _entry(value: Any, index: Index) -> Any:

@@ -84,13 +84,15 @@ def scheduling(
     late = {(i, n): max(n - target[i], 0.0) * penalty[i] for i in classes for n in days}
 
     clinic = LinearBuilder(discount=discount, name=f"{size} clinic")
-    booked = clinic.states("booked", days, upper=places, initial=Law.uniform(0, places))
+    booked = clinic.states(
+        "booked", days, upper=places, initial=Law.uniform(0, places), words=["day"]
+    )
     start: dict[int, Law] = law
     if base.uniform_waiting:
         start = {i: Law.uniform(0, limit[i]) for i in classes}
-    waiting = clinic.states("waiting", classes, upper=limit, initial=start)
-    book = clinic.actions("book", classes, days)
-    divert = clinic.actions("divert", classes)
+    waiting = clinic.states("waiting", classes, upper=limit, initial=start, words=["class"])
+    book = clinic.actions("book", classes, days, words=["class", "day"])
+    divert = clinic.actions("divert", classes, words=["class"])
     arriving = clinic.noises("arriving", classes, law=law)
     stay = {i: waiting[i] - sum(book[i, n] for n in days) - divert[i] for i in classes}
 

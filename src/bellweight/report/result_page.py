@@ -9,7 +9,7 @@ import numpy as np
 
 from bellweight.certificates.certificate import Certificate
 from bellweight.common.status import Status
-from bellweight.display import Column, Table, facts_table, interval_text, number_text
+from bellweight.display import Column, Table, facts_table, interval_text, number_text, short_text
 from bellweight.display.cost_charts import Between
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.report.sections import (
@@ -145,7 +145,7 @@ def _cards(subject: Subject) -> Iterator[Card]:
     simulated = subject.evaluation or result.judgement
     if subject.half_width is not None and simulated is not None:
         tail = simulated.tail_bound
-        left = "an unknown tail" if tail is None else f"a tail of at most {tail:,.3g}"
+        left = "an unknown tail" if tail is None else f"a tail of at most {short_text(tail, 3)}"
         kind = f"95 % interval; {simulated.horizon:,} steps, which leave out {left}"
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
@@ -315,7 +315,7 @@ def _solved(result: Result) -> Section:
 
 def _history(result: Result) -> Table:
     def small(value: float) -> str:
-        return f"{value:.3g}"
+        return short_text(value, 3)
 
     columns = (
         Column("iteration", "iteration"),
@@ -363,7 +363,7 @@ def _residuals(result: Result) -> Section:
         (
             Column("state", "state", right=False),
             Column("action", "action taken", right=False),
-            Column("residual", "residual per step", lambda value: f"{value:,.4g}"),
+            Column("residual", "residual per step", short_text),
             Column("share", "time spent there", lambda value: f"{100.0 * value:.3g} %"),
             Column("part", "part of the sum", lambda value: f"{100.0 * value:.3g} %"),
         )[: 4 if seen.is_sample else 5],

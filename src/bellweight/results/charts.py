@@ -32,7 +32,9 @@ _MOST_MARGINALS = 4
 _MOST_ACTIONS = 6
 _MOST_NAMED = 40
 _ROUNDING = 1e-9
-_INDEXED = re.compile(r"^(\w+)\[(\d+), ?(\d+)\]$")
+_INDEXED = re.compile(  # book[2, 14] or book[class 2, day 14]
+    r"^(?P<name>\w+)\[(?:(?P<up>\w+) )?(?P<row>\d+), ?(?:(?P<across>\w+) )?(?P<column>\d+)\]$"
+)
 _RARE = 0.005  # share of the visits below which a mean says nothing
 _NORMS = {
     "sup_norm": "occupancy minus weights, largest entry",
@@ -283,16 +285,17 @@ def mean_actions(names: Sequence[str], mean: FloatArray) -> tuple[Picture, ...]:
     found = [_INDEXED.match(name) for name in names]
     maps = []
     drawn: set[int] = set()
-    for word in dict.fromkeys(match[1] for match in found if match):
-        places = [k for k, match in enumerate(found) if match and match[1] == word]
+    for word in dict.fromkeys(match["name"] for match in found if match):
+        same = {k: match for k, match in enumerate(found) if match and match["name"] == word}
         rows, columns = (
-            np.array([int(match[side]) for match in found if match and match[1] == word])
-            for side in (2, 3)
+            np.array([int(match[side]) for match in same.values()]) for side in ("row", "column")
         )
         if min(len(np.unique(rows)), len(np.unique(columns))) < 2:
             continue
-        drawn.update(places)
-        maps.append(_indexed_map(word, rows, columns, mean[places]))
+        drawn.update(same)
+        first = next(iter(same.values()))
+        axes = first["across"] or "second index", first["up"] or "first index"
+        maps.append(_indexed_map(word, axes, rows, columns, mean[list(same)]))
     rest = [k for k in range(len(names)) if k not in drawn]
     if not rest:
         return tuple(maps)
@@ -307,16 +310,20 @@ def mean_actions(names: Sequence[str], mean: FloatArray) -> tuple[Picture, ...]:
     return (*maps, others)
 
 
-def _indexed_map(word: str, rows: IntArray, columns: IntArray, mean: FloatArray) -> HeatMap:
+def _indexed_map(
+    word: str, axes: tuple[str, str], rows: IntArray, columns: IntArray, mean: FloatArray
+) -> HeatMap:
     """Return the means of word[i, j] as colours, i upwards and j to the right."""
+    across_name, up_name = axes
     y, up = np.unique(rows, return_inverse=True)
     x, across = np.unique(columns, return_inverse=True)
     z = np.full((len(y), len(x)), np.nan)
     z[up, across] = mean
     most = int(np.argmax(mean))
     return HeatMap(
-        f"policy-{word}", f"Mean {word}[i, j] over the visits", "second index, j",
-        "first index, i", x.astype(np.float64), y.astype(np.float64), z, "units per step",
+        f"policy-{word}", f"Mean {word} by {up_name} and {across_name}", across_name, up_name,
+        x.astype(np.float64), y.astype(np.float64), z, "units per step",
         f"{100.0 * float((np.abs(mean) > _RARE).mean()):.0f} % of the variables are used; the "
-        f"largest is {word}[{rows[most]}, {columns[most]}] with {mean[most]:.3g} per step.",
+        f"largest, {up_name} {rows[most]} and {across_name} {columns[most]}, has {mean[most]:.3g} "
+        "per step on average.",
     )  # fmt: skip

@@ -16,7 +16,7 @@ from bellweight.common import files, identity
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import Short
 from bellweight.common.status import FileError, PolicyError, Status
-from bellweight.display import Column, Table, facts_table, facts_text, number_text
+from bellweight.display import Column, Table, facts_table, facts_text, number_text, short_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between
 from bellweight.display.presentable import Pictures
@@ -411,7 +411,7 @@ def value_text(result: Result) -> str:
 
 def _term(value: float, name: str) -> str:
     sign = "-" if value < 0.0 else "+"
-    return f"{sign} {abs(value):.4g}" + ("" if name == "1" else f" {name}")
+    return f"{sign} {short_text(abs(value))}" + ("" if name == "1" else f" {name}")
 
 
 def _weights_text(result: Result) -> str:
@@ -531,11 +531,11 @@ def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.is_exact and result.lower_bound is not None:
         gap = max(0.0, result.cost.mean - result.lower_bound)
         yield "optimum", f"between {number_text(result.lower_bound)} and {result.cost}"
-        yield "loss", f"at most {gap:,.3g} ({_share(gap, result.cost.mean)})"
+        yield "loss", f"at most {short_text(gap, 3)} ({_share(gap, result.cost.mean)})"
 
 
 def _simulated(found: Judgement) -> str:
-    tail = "" if found.tail_bound is None else f", tail at most {found.tail_bound:,.3g}"
+    tail = "" if found.tail_bound is None else f", tail at most {short_text(found.tail_bound, 3)}"
     return f"{found.episodes:,} episodes of {found.horizon:,} steps{tail}"
 
 
