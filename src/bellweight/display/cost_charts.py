@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.charts import Chart, Line
-from bellweight.display.table import interval_text, number_text, short_text
+from bellweight.display.table import capital, interval_text, number_text
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FAR = 2.0  # times the reach: farther numbers do not set the scale
@@ -87,13 +87,13 @@ def scale_of(
 
 
 def _gap_sentence(row: Between, *, bounded: bool) -> str:
-    width = f" plus or minus {short_text(row.half_width)}" if row.half_width else ""
+    cost = interval_text(row.cost, row.half_width or 0.0, between="±")
     bound = ""
     if row.low is not None:
         bound = f"; no policy costs less than {number_text(row.low)}"
     elif bounded:
         bound = "; no lower bound is proven"
-    return f"{row.label}: cost {number_text(row.cost)}{width}{bound}."
+    return f"{capital(row.label)} costs {cost}{bound}."
 
 
 def difference_chart(

@@ -19,7 +19,7 @@ from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of
 from bellweight.display.colours import NEUTRAL, Palette
 from bellweight.display.markup import to_html
 from bellweight.display.page import asset
-from bellweight.display.table import Table, short_text
+from bellweight.display.table import Table, capital, short_text
 
 _DASHES = ("solid", "dash", "dashdot", "longdash")
 _SWATCH_DASHES = ("", "6 3", "7 3 2 3", "11 4")
@@ -53,8 +53,8 @@ def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = Tr
 
 
 def _sentence(picture: Picture) -> str:
-    """Return what is to be seen, beginning with a capital letter."""
-    return picture.alt[:1].upper() + picture.alt[1:]
+    """Return what is to be seen, as a sentence."""
+    return capital(picture.alt)
 
 
 def _hidden(picture: Picture) -> str:
@@ -268,7 +268,11 @@ def _map(picture: HeatMap, palette: Palette) -> dict[str, Any]:
         "x": _plain(picture.x),
         "y": _plain(picture.y),
         "z": [_plain(row) for row in picture.z],
-        "colorbar": {"title": {"text": _text(picture.z_label), "side": "right"}},
+        "colorbar": {
+            "title": {"text": _text(picture.z_label), "side": "right"},
+            "separatethousands": True,
+            "exponentformat": "none",
+        },
         "colorscale": "Cividis",
         "hovertemplate": _map_hover(picture, "%{z:,.6~g}"),
     }

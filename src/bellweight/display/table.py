@@ -92,6 +92,11 @@ def short_text(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if 1_000.0 <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 
+def capital(text: str) -> str:
+    """Return a text that begins a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     """Return names and texts as a table of two columns without headings."""
     rows = tuple({"fact": name, "value": text} for name, text in facts)

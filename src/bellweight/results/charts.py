@@ -16,7 +16,7 @@ from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, visible_heights
 from bellweight.display.cost_charts import Between, gap_chart
-from bellweight.display.table import short_text
+from bellweight.display.table import capital, short_text
 from bellweight.results.cross_sections import (
     CrossSection,
     marginal,
@@ -55,7 +55,8 @@ def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[
         kept = np.array([(at, size) for at, size in known if size is not None], dtype=np.float64)
         if len(kept) == 0:
             continue
-        ends.append(f"{label}: {kept[0, 1]:.2g} at first, {kept[-1, 1]:.2g} at last.")
+        first, last = (short_text(size, 2) for size in (kept[0, 1], kept[-1, 1]))
+        ends.append(f"{capital(label)}: {first} at first, {last} at last.")
         positive = kept[kept[:, 1] > 0.0]  # zero has no place on a log axis
         some_zero |= len(positive) < len(kept)
         if len(positive):
@@ -203,7 +204,7 @@ def _pictures(
         inside = (cut.x >= low) & (cut.x <= high)
         y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
-            f"{line.label}: {short_text(line.y[inside][0])} at {seen.variables[0]} = "
+            f"{capital(line.label)}: {short_text(line.y[inside][0])} at {seen.variables[0]} = "
             f"{cut.x[inside][0]:g}, {short_text(line.y[inside][-1])} at {cut.x[inside][-1]:g}."
             for line in drawn
         )
