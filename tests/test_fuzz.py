@@ -23,8 +23,12 @@ from scipy.optimize import linprog
 import bellweight as bw
 
 ROOT = Path(__file__).parent.parent
-SHORT = 150
+SHORT, LONGER = 60, 150
 SLICE = 10
+FIRST = [
+    *range(0, SHORT, SLICE),
+    *(pytest.param(n, marks=pytest.mark.slow) for n in range(SHORT, LONGER, SLICE)),
+]
 FAILED_ONCE = (
     152, 211, 272, 326, 332, 351, 426, 446, 467, 487, 517, 544, 547, 576, 634, 647, 683, 696, 710,
     711, 715, 721, 756, 771, 775, 844, 847, 863, 885, 890, 931, 965, 1035, 1074, 1091, 1221, 1334,
@@ -33,7 +37,7 @@ FAILED_ONCE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", range(0, SHORT, SLICE))
+@pytest.mark.parametrize("first", FIRST)
 def test_random_cases(first: int) -> None:
     lines = [record(number) for number in range(first, first + SLICE)]
     wrong = [

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -67,23 +68,34 @@ def check_metadata(text: str) -> None:
     assert "**Scope:** discounted costs, infinite horizon" in found.get_payload()
 
 
-@pytest.mark.timeout(900)
-def test_wheel_and_source_distribution_install_and_work(tmp_path: Path) -> None:
-    dist = tmp_path / "dist"
+def wheel_in(folder: Path) -> Path:
+    """The wheel that was built."""
+    return folder / f"bellweight-{bw.__version__}-py3-none-any.whl"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the wheel, the source distribution and the copy they were built from."""
+    folder = tmp_path_factory.mktemp("built")
     # The copy is what git knows, so that nothing untracked gets in and nothing is written here.
-    copy = tmp_path / "copy"
-    out("git", "clone", "-q", ROOT, copy, cwd=tmp_path)
+    copy = folder / "copy"
+    out("git", "clone", "-q", ROOT, copy, cwd=folder)
     for line in out("git", "ls-files", "-mo", "--exclude-standard", cwd=ROOT).splitlines():
         if (ROOT / line).is_file():
             (copy / line).parent.mkdir(parents=True, exist_ok=True)
             (copy / line).write_bytes((ROOT / line).read_bytes())
     for line in out("git", "ls-files", "-d", cwd=ROOT).splitlines():
         (copy / line).unlink(missing_ok=True)
-    out(sys.executable, "-m", "build", "--outdir", dist, copy, cwd=tmp_path)
-    stem = f"bellweight-{bw.__version__}"
-    wheel, archive = dist / f"{stem}-py3-none-any.whl", dist / f"{stem}.tar.gz"
+    out(sys.executable, "-m", "build", "--outdir", folder, copy, cwd=folder)
+    return folder
 
-    with zipfile.ZipFile(wheel) as opened:
+
+def test_wheel_and_source_distribution_hold_what_they_must(built: Path, tmp_path: Path) -> None:
+    copy = built / "copy"
+    stem = f"bellweight-{bw.__version__}"
+    archive = built / f"{stem}.tar.gz"
+
+    with zipfile.ZipFile(wheel_in(built)) as opened:
         held = {name for name in opened.namelist() if f"{stem}.dist-info/" not in name}
         check_metadata(opened.read(f"{stem}.dist-info/METADATA").decode())
         texts = [opened.read(name) for name in opened.namelist()]
@@ -103,10 +115,22 @@ def test_wheel_and_source_distribution_install_and_work(tmp_path: Path) -> None:
     assert not [name for name in unpacked if re.search(r"(^|/)(tests|__pycache__|site|\.)", name)]
     check_metadata((tmp_path / stem / "PKG-INFO").read_text(encoding="utf-8"))
 
+
+# With the dependencies of this environment; that the declared ones are enough takes a minute more.
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_wheel_installs_and_works(alone: bool, built: Path, tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     out(sys.executable, "-m", "venv", place / "env", cwd=tmp_path)
     python = place / "env" / "bin" / "python"
-    out(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel, cwd=place)
+    options = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
+    out(python, "-m", "pip", "install", "-q", *options, wheel_in(built), cwd=place)
+    if not alone:
+        own = Path(
+            out(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=place).strip()
+        )
+        lent = Path(np.__file__).parent.parent
+        (own / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
     command = python.with_name("bellweight")
     assert out(command, "--version", cwd=place).strip() == f"bellweight {bw.__version__}"
     file, status = out(python, "-W", "error", "-c", SOLVE, cwd=place).split()

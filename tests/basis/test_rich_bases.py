@@ -233,7 +233,11 @@ def clinic() -> bw.TabularModel:
 
 
 @pytest.mark.filterwarnings("ignore::bellweight.errors.BellweightWarning")
-@pytest.mark.parametrize("method", METHODS, ids=["initial", "uniform", "policy", "dia"])
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(method, marks=pytest.mark.slow) for method in METHODS[:-1]] + [METHODS[-1]],
+    ids=["initial", "uniform", "policy", "dia"],
+)
 def test_degree_six_in_four_variables_is_solved(clinic: bw.TabularModel, method: Any) -> None:
     result = bw.solve(clinic, bw.Polynomial(6), method)
     assert result.status is bw.Status.CONVERGED

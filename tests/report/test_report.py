@@ -312,7 +312,7 @@ def test_a_cycle_shows_its_phases(tmp_path: Path) -> None:
 
 
 def test_states_spread_over_thousands_of_values(tmp_path: Path) -> None:
-    desk = bw.LinearBuilder(discount=0.9)
+    desk = bw.LinearBuilder(discount=0.5)
     stock = desk.state("stock", upper=10_000, initial=bw.Law.uniform(0, 9_000))
     sold = desk.action("sold", upper=5)
     desk.require(sold <= stock)

@@ -47,7 +47,7 @@ def sales(states: np.ndarray, actions: np.ndarray, rng: np.random.Generator) -> 
     return -rng.integers(0, 7, size=(len(states), 1)).astype(float)
 
 
-@pytest.mark.parametrize("size", ["tiny", "small", "large"])
+@pytest.mark.parametrize("size", ["tiny", "small", pytest.param("large", marks=pytest.mark.slow)])
 def test_the_clinics_are_in_order(size: str) -> None:
     model = bw.problems.scheduling(size)
     report = check_model(model)
