@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bellweight as bw
 from bellweight.basis.located import extended
-from bellweight.plans.candidate_functions import Choice, blind, proposals, proposed_states
+from bellweight.plans.candidate_functions import Choice, blind, candidates_at, proposed_states
 
 LINEAR = bw.Polynomial(1)
 
@@ -145,7 +145,7 @@ def test_the_price_is_what_the_dual_leaves_out_of_balance(short_queue: bw.Tabula
     with_mass = np.unique(result.support.states)
     assert not np.isin(states, with_mass).any()
     choice = Choice(short_queue, result.basis, (), found)
-    offered = proposals(short_queue.states[states], short_queue.states[with_mass])
+    offered = candidates_at(short_queue.states[states], short_queue.states[with_mass])
     (best,) = choice.best(offered, 1)
     # Adding it raises the objective under the same weights.
     weights = bw.Fixed(result.weights)

@@ -6,11 +6,11 @@ them.
 
 from bellweight.analysis import contraction
 from bellweight.analysis.sensitivity import GridPoint, Sensitivity, sensitivity
-from bellweight.analysis.weights_matter import Probe, weights_matter
+from bellweight.analysis.weights_matter import WeightEffect, weights_matter
 
 __all__ = [
     "GridPoint",
-    "Probe",
+    "WeightEffect",
     "Sensitivity",
     "contraction",
     "sensitivity",

@@ -49,7 +49,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Probe:
+class WeightEffect:
     """What the weights of V candidates, and all their mixtures, make of the value function.
 
     `matters` is False when one coefficient vector, `common` (K,), is optimal for all of them;
@@ -135,7 +135,7 @@ def weights_matter(
     horizon: int | None = None,
     seed: int = 0,
     jobs: int | None = None,
-) -> Probe:
+) -> WeightEffect:
     """Say whether the choice among some weights can change the value function.
 
     `candidates` are methods or results, by name or not: by default the initial distribution, the
@@ -159,17 +159,17 @@ def weights_matter(
     if episodes is not None and not setup.is_exact:
         policies = {name: iterate.greedy for name, iterate in iterates.items()}
         comparison = compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
-    return _probe(setup, iterates, middle, met, complete, comparison)
+    return _effect(setup, iterates, middle, met, complete, comparison)
 
 
-def _probe(
+def _effect(
     setup: Setup,
     iterates: Mapping[str, Iterate],
     middle: Iterate,
     met: list[Iterate],
     complete: bool,
     comparison: Comparison | None,
-) -> Probe:
+) -> WeightEffect:
     ends = list(iterates.values())
     common = middle.solution.coef
     shortfall = np.array([_shortfall(end, common) for end in ends])
@@ -182,7 +182,7 @@ def _probe(
         costs = tuple(setup.cost(end.greedy).mean for end in ends)
         reached = [*costs, *(setup.cost(one.greedy).mean for one in met)]
     moments = np.array([end.moments for end in ends])
-    return Probe(
+    return WeightEffect(
         same_weights=bool((np.ptp(moments, axis=0) <= _SAME * np.abs(moments).max(axis=0)).all()),
         matters=bool((shortfall > margin).any()),
         names=tuple(iterates),

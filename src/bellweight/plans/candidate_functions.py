@@ -11,7 +11,7 @@ proposed at those that contribute most. A function f of the basis is balanced by
     flow' f = 0,   flow = c - m + discount P' dual,
 
 and for any other f this is the rate at which the objective grows with its coefficient, its reduced
-cost. What counts is only what is new in f, its part outside the span of the basis: proposals are
+cost. What counts is only what is new in f, its part outside the span of the basis: candidates are
 ranked by
 
     |flow' f| / ||f outside the span||_size,   size = c + m + discount P' dual >= |flow|,
@@ -40,9 +40,9 @@ from bellweight.program import TabularRows, conditioning
 from bellweight.results.result import Result
 
 _MOST_STATES = 300  # at which functions are proposed
-_MOST_PROPOSALS = 3_000
+_MOST_CANDIDATES = 3_000
 _ALL_SUMS = 4  # coordinates up to which hinges of every sum are proposed; of pairs beyond
-_MOST_ENTRIES = 1 << 27  # of all proposals where the dual is out of balance
+_MOST_ENTRIES = 1 << 27  # of all candidates where the dual is out of balance
 _BLOCK_ENTRIES = 1 << 22
 _SAME_PRICE = 1e-9  # prices closer than this, relative to them, are the same
 _NEW = 1e-7  # share of a function that must lie outside the span of the basis
@@ -104,7 +104,7 @@ def proposed_states(model: TabularModel, result: Result, found: Blind) -> IntArr
     return np.asarray(order[contribution[order] > 0.0], dtype=np.int64)
 
 
-def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
+def candidates_at(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
     """Return indicators of states, and hinges of sums of coordinates with their kinks in them.
 
     Hinges may also bend in the states `touching`, where the dual has mass: there the approximate
@@ -117,7 +117,7 @@ def proposals(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
     for state in states.tolist():
         found.update(dict.fromkeys(_hinges(state, sums)))
         found[StateIndicator(tuple(state))] = None
-        if len(found) >= _MOST_PROPOSALS:
+        if len(found) >= _MOST_CANDIDATES:
             break
     for state in touching.tolist():
         found.update(dict.fromkeys(_hinges(state, sums)))
@@ -129,7 +129,7 @@ def _hinges(state: list[float], sums: list[tuple[int, ...]]) -> list[Function]:
 
 
 class Choice:
-    """Chooses among proposals by the dual's own price of them."""
+    """Chooses among candidates by the dual's own price of them."""
 
     def __init__(
         self, model: TabularModel, basis: Basis, added: Sequence[Function], found: Blind

@@ -2,7 +2,7 @@
 
 A round solves the program with the method, ranks the states by weight times residual where the dual
 has no mass, proposes hinges and indicators there, adds those with the highest dual price
-(`proposals.py`), and solves again. On tabular models the cost of the policy and the lower bound are
+(`candidate_functions`), and solves again. On tabular models the cost of the policy and the lower bound are
 exact, so the best round is chosen without bias and the gap between the lowest cost and the best
 bound is a proof that only improves. The rounds end when the gap is closed, when the functions are
 used up, when neither cost nor gap improves, or when there is nothing to add.
@@ -25,7 +25,13 @@ from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model, TabularModel
-from bellweight.plans.candidate_functions import Blind, Choice, blind, proposals, proposed_states
+from bellweight.plans.candidate_functions import (
+    Blind,
+    Choice,
+    blind,
+    candidates_at,
+    proposed_states,
+)
 from bellweight.policies import Policy
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
@@ -323,7 +329,7 @@ class _Run:
         n = min(self.plan.per_round, self.plan.functions - len(self.added))
         choice = Choice(self.model, self._basis, self.added, found)
         every, touching = self.model.states, np.unique(result.support.states)
-        new = choice.best(proposals(every[states], every[touching]), n)
+        new = choice.best(candidates_at(every[states], every[touching]), n)
         return new, (
             "nothing to add: every function proposed depends on the basis, or the dual balances it "
             "already; try another basis, or weights that reach more states"
