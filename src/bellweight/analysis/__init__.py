@@ -10,8 +10,8 @@ from bellweight.analysis.weights_matter import WeightEffect, weights_matter
 
 __all__ = [
     "GridPoint",
-    "WeightEffect",
     "Sensitivity",
+    "WeightEffect",
     "contraction",
     "sensitivity",
     "weights_matter",

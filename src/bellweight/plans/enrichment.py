@@ -2,10 +2,10 @@
 
 A round solves the program with the method, ranks the states by weight times residual where the dual
 has no mass, proposes hinges and indicators there, adds those with the highest dual price
-(`candidate_functions`), and solves again. On tabular models the cost of the policy and the lower bound are
-exact, so the best round is chosen without bias and the gap between the lowest cost and the best
-bound is a proof that only improves. The rounds end when the gap is closed, when the functions are
-used up, when neither cost nor gap improves, or when there is nothing to add.
+(`candidate_functions`), and solves again. On tabular models the cost of the policy and the lower
+bound are exact, so the best round is chosen without bias and the gap between the lowest cost and
+the best bound is a proof that only improves. The rounds end when the gap is closed, when the
+functions are used up, when neither cost nor gap improves, or when there is nothing to add.
 """
 
 from __future__ import annotations
