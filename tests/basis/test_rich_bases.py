@@ -176,7 +176,7 @@ def test_rich_results_come_back_from_files(tmp_path: Path) -> None:
 def test_a_basis_that_only_lists_can_use_says_so() -> None:
     network = bw.problems.queue_network()
     states = np.zeros((1, network.dimension), dtype=int)
-    with pytest.raises(bw.errors.BasisError, match=r"Indicator basis cannot run inside"):
+    with pytest.raises(bw.errors.BasisError, match=r"Indicator cannot run inside"):
         bw.solve(network, bw.Indicator(), bw.Fixed(), rows=bw.SampledRows(states))
 
 

@@ -195,6 +195,37 @@ def never(state: Any, action: int) -> bool:
     return state[0] > 1.5
 
 
+def worded(state: Any) -> Any:
+    return "much"
+
+
+def unpaid(state: Any) -> None:
+    """Forget to return anything."""
+
+
+def own_numbers(rng: np.random.Generator) -> float:
+    return float(OWN.random())
+
+
+def two_numbers(rng: np.random.Generator) -> Any:
+    return rng.random(2)
+
+
+def fraction(rng: np.random.Generator) -> float:
+    return 0.5
+
+
+def growing(rng: np.random.Generator) -> Any:
+    return rng.random(rng.integers(1, 9))
+
+
+def failing(rng: np.random.Generator) -> float:
+    return 1.0 / 0.0
+
+
+OWN = np.random.default_rng(0)
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"step": far, "upper": 1.5}, r"in state \[1\.0\], action 0 \(order 0\).*out of the box"),
     ({"step": broken, "lower": None}, r"action 0 \(order 0\), noise \[1\.0\]: the next state is"),
@@ -215,6 +246,23 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"cost": spoiled}, r"state \[1.0\], action 0 \(order 0\), noise \[0.0\]: the cost is not"),
     ({"admissible": never}, r"in state \[1.0\]: no action is admissible"),
     ({"initial": ["one"]}, r"initial\[0\] is 'one', expected a law"),
+    ({"step": worded}, r"'worded' .* returns 'much', expected the next state"),
+    ({"cost": unpaid}, r"cost function 'unpaid' \(.*, line \d+\) returns nothing, expected a num"),
+    ({"cost": long}, r"cost function 'long' .* returns \(.*\), expected a number"),
+    ({"admissible": worded}, r"admissible function 'worded' .* returns 'much', expected True or"),
+    ({"initial": own_numbers}, r"the initial sampler gave .* for the same generator"),
+    ({"initial": two_numbers}, r"the initial sampler returned 2 numbers, expected 1"),
+    ({"initial": fraction, "integer": True}, r"sampler returned \[0.5\], but integer= declares"),
+    ({"initial": 0.5, "integer": True}, r"initial\[0\] is 0.5, but integer= declares"),
+    ({"initial": Normal(1.0, 0.1), "integer": True}, r"initial\[0\] is Normal.*, but integer="),
+    ({"noise": growing}, r"the noise sampler returned vectors of shapes \(\d,\) and \(\d,\)"),
+    ({"noise": failing}, r"the noise sampler fails \(ZeroDivisionError"),
+    ({"noise": lambda: 1.0}, r"the noise sampler takes \(\), expected \(rng\)"),
+    ({"actions": True}, r"actions is True, expected how many"),
+    ({"actions": 0}, r"actions is 0, expected a whole number of at least 1"),
+    ({"lipschitz": (1.0, 9.0)}, r"lipschitz is \(1.0, 9.0\), expected Lipschitz\(step="),
+    ({"bends": [0.0]}, r"bends is \[0.0\], expected a function of action, noise and parameters"),
+    ({"bends": worded}, r"bends is <function worded.*, expected a function of action"),
 ]
 
 
@@ -233,7 +281,7 @@ def test_states_of_the_wrong_length_or_outside_are_refused() -> None:
     model = inventory(compiled=False)
     policy = bw.Greedy(basis=bw.Affine(), coef=np.array([0.0, 1.0])).on(model)
     for state, words in {
-        (1.0, 2.0): "takes one state, got a list of 2",
+        (1.0, 2.0): "policy.action takes one state, got a list of 2",
         (7.0,): r"coordinate 0 lies outside \[-2, 6\]",
         (np.nan,): "finite|NaN|nan",
     }.items():
@@ -273,6 +321,8 @@ def test_a_result_gives_the_value_of_a_state_and_is_saved_with_what_was_found() 
     assert result.value(1.5) == result.value([1.5]) == pytest.approx(wanted)
     with pytest.raises(bw.BellweightError, match="outside"):
         result.value(7.0)
+    with pytest.raises(bw.BellweightError, match=r"result.value takes one state, got a list of 2"):
+        result.value([1.0, 2.0])
 
 
 def test_results_are_saved_resumed_compared_and_certified(tmp_path: Any) -> None:
@@ -294,6 +344,37 @@ def test_results_are_saved_resumed_compared_and_certified(tmp_path: Any) -> None
     assert certificate.kind == "unproven"
     assert any("over the whole box, at (" in where for where in certificate.evidence)
     assert bw.verify(model, certificate).passed
+
+
+def test_functions_need_not_think_of_actions_that_cannot_be_taken() -> None:
+    def careful(state: Any, action: int, noise: Any) -> float:
+        if action == 0:
+            raise ValueError("nobody orders nothing")
+        return min(max(state[0] + ORDERS[action] - noise[0], -2.0), 6.0)
+
+    def something(state: Any, action: int) -> bool:
+        return action > 0
+
+    model = inventory(step=careful, admissible=something, compiled=False)
+    assert model.admissible_mask(np.array([[1.0]])).tolist() == [[False, True, True, True]]
+
+
+class Simulator:
+    """What somebody already has: methods."""
+
+    def start(self, rng: np.random.Generator) -> float:
+        return float(rng.uniform(0.0, 2.0))
+
+    def demand(self, rng: np.random.Generator) -> float:
+        return float(rng.choice(DEMAND.values, p=DEMAND.chances))
+
+
+def test_methods_draw_first_states_and_noise() -> None:
+    simulator = Simulator()
+    model = inventory(initial=simulator.start, noise=simulator.demand, draws=20, compiled=False)
+    first = model.sample_initial(0, 50, np.uint64(1))
+    assert 0.0 <= first.min() < 0.5 < 1.5 < first.max() <= 2.0
+    assert set(model.nodes[:, 0]) <= set(DEMAND.values)
 
 
 def test_a_sampler_must_use_its_generator_only() -> None:

@@ -181,9 +181,10 @@ class Backend(ABC, Generic[AnyModel]):
         """Return a policy's actions in states (n, d), or in places (n,) of the list of states."""
 
     def one_point(self, state: Any) -> FloatArray:
-        """Return the vector (1, d) of a state as users give one to a policy."""
+        """Return the vector (1, d) of the state whose value is asked for."""
         dimension = self.model.dimension  # type: ignore[union-attr]
-        checked = self.model.check_states(one_state(state, dimension), "state")  # type: ignore[union-attr]
+        given = one_state(state, dimension, "result.value")
+        checked = self.model.check_states(given, "state")  # type: ignore[union-attr]
         return np.asarray(checked, dtype=np.float64)
 
     def state_text(self, state: Any, place: int) -> str:

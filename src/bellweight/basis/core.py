@@ -38,12 +38,12 @@ class Basis(Short, ABC):
 
     def words(self, dimension: int) -> list[tuple[int, ...]]:
         """Return the functions as monomials, words of variable indices: x1^2 x3 is (0, 0, 2)."""
-        raise BasisError(f"a {type(self).__name__} basis is not made of monomials: use Polynomial")
+        raise BasisError(f"{type(self).__name__} is not made of monomials: use Polynomial")
 
     def terms(self, dimension: int) -> list[Term]:
         """Return the functions as products of atoms, the form that compiled loops take."""
         raise BasisError(
-            f"a {type(self).__name__} basis cannot run inside compiled loops: use another, or "
+            f"{type(self).__name__} cannot run inside compiled loops: use another basis, or "
             "enumerate the model with to_tabular()"
         )
 

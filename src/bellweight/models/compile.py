@@ -166,7 +166,10 @@ def with_optional(written: Written, given: Mapping[str, Called]) -> Written:
 def arguments_of(function: Callable[..., Any], role: str, allowed: tuple[str, ...]) -> list[str]:
     """Return which of the allowed arguments a function takes, in its own order."""
     if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
-        raise ModelError(f"{role} is {function!r}, expected a plain function written with def")
+        raise ModelError(
+            f"{role} is {function!r}, expected a plain function written with def, whose text can "
+            "be read: put what a method or a lambda does into one"
+        )
     names = list(inspect.signature(function).parameters)
     stray = [name for name in names if name not in allowed]
     if stray:
@@ -182,10 +185,11 @@ def check_compiles(
     role: str,
     example: tuple[Any, ...],
     layout: Layout | None = None,
+    remedy: str = "pass compiled=False for the slow path",
 ) -> Any:
     """Compile one user function alone, so that an error names the user's own file and line.
 
-    Returns the Numba type of its answer.
+    Returns the Numba type of its answer; `remedy` says what to do with one that does not compile.
     """
     import numba
 
@@ -199,8 +203,7 @@ def check_compiles(
         reason = " ".join(str(problem.msg if hasattr(problem, "msg") else problem).split())
         raise ModelError(
             f"{role} function {function.__name__!r} cannot be compiled ({place} {line}): "
-            f"{reason[:300]}: use numbers, arrays and plain loops, or pass compiled=False for the "
-            "slow path"
+            f"{reason[:300]}: use numbers, arrays and plain loops, or {remedy}"
         ) from None
     returned = alone.nopython_signatures[0].return_type
     is_number = isinstance(returned, numba.types.Number | numba.types.Boolean)

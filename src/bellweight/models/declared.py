@@ -68,6 +68,18 @@ def bends_at(model: StepModel, action: int, noise: FloatArray) -> list[float]:
 
 def check_declared(model: StepModel) -> None:
     """Refuse declarations that samples contradict."""
+    if not isinstance(model.lipschitz, Lipschitz | None):
+        raise ModelError(
+            f"lipschitz is {model.lipschitz!r}, expected Lipschitz(step=..., cost=...)"
+        )
+    allowed = {"action", "noise", "parameters"}
+    if model.bends is not None and (
+        not callable(model.bends) or set(inspect.signature(model.bends).parameters) - allowed
+    ):
+        raise ModelError(
+            f"bends is {model.bends!r}, expected a function of action, noise and parameters, or of "
+            "some of them, that returns a list of states"
+        )
     if model.bends is not None and model.dimension != 1:
         raise ModelError(
             f"bends is given for a model of dimension {model.dimension}, expected 1: declare "

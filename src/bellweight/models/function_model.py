@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.models import compile
@@ -162,10 +163,11 @@ class FunctionModel(ABC):
 
 def action_labels(labels: Any, name: str) -> tuple[str, ...]:
     """Return labels as the user gives them: a list, or how many."""
-    if isinstance(labels, int):
+    if isinstance(labels, int | np.integer) and not isinstance(labels, bool):
+        checks.count(labels, name)
         labels = [f"{name.rstrip('s')} {k}" for k in range(labels)]
-    if isinstance(labels, str) or len(labels) == 0:
-        raise ModelError(f"{name} is {labels!r}, expected a list of at least one label")
+    if not isinstance(labels, Iterable) or isinstance(labels, str) or len(list(labels)) == 0:
+        raise ModelError(f"{name} is {labels!r}, expected how many, or a list of labels")
     return tuple(str(label) for label in labels)
 
 

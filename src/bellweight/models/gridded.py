@@ -69,7 +69,7 @@ def gridded(model: StepModel, grid: Any, max_entries: int) -> TabularModel:
 
 def grid_axes(model: StepModel, grid: Any) -> list[FloatArray]:
     """Return the increasing values of each coordinate that the user asks for."""
-    if grid is None or isinstance(grid, int):
+    if grid is None or isinstance(grid, int | np.integer):
         given: list[Any] = [grid] * model.dimension
     else:
         given = list(grid) if model.dimension > 1 or np.ndim(grid[0]) == 1 else [grid]
@@ -83,7 +83,7 @@ def grid_axes(model: StepModel, grid: Any) -> list[FloatArray]:
 
 def _axis(model: StepModel, i: int, points: Any) -> FloatArray:
     low, high = float(model.lower[i]), float(model.upper[i])
-    if points is None or isinstance(points, int):
+    if points is None or isinstance(points, int | np.integer):
         if not np.isfinite([low, high]).all():
             raise ModelError(
                 f"coordinate {i} has no bounds, so that a number of points does not make a grid: "

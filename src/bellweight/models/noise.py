@@ -170,8 +170,8 @@ def law_list(given: Any, name: str) -> tuple[AnyLaw, ...]:
             laws.append(Law.certain(float(law)))
         else:
             raise ModelError(
-                f"{name}[{j}] is {law!r}, expected a law such as Normal(6, 3.5), poisson(5, 20) or "
-                "Law(values, chances)"
+                f"{name}[{j}] is {law!r}, expected a law such as Normal(6, 3.5), Law.poisson(5, 20) "
+                f"or Law(values, chances), or for all of {name} a sampler, a function of `rng`"
             )
     return tuple(laws)
 
@@ -221,11 +221,16 @@ class Sampler:
 
     def drawn(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return n draws (n, m)."""
-        many = len(inspect.signature(self.fn).parameters) > 1
-        found = self.fn(rng, n) if many else [np.ravel(self.fn(rng)) for _ in range(n)]
+        found = self._answers(rng, n)
+        lengths = sorted({np.shape(row) for row in found}) if isinstance(found, list) else []
+        if len(lengths) > 1:
+            raise ModelError(
+                f"the {self.name} sampler returned vectors of shapes {lengths[0]} and {lengths[1]}, "
+                "expected as many numbers in every draw"
+            )
         what = f"what the {self.name} sampler returned"
         array = checks.float_array(found, what, (-1,) * np.ndim(found))
-        if many and array.ndim == 1:
+        if self._takes_many and array.ndim == 1:
             array = array[:, None]
         if array.ndim != 2 or len(array) != n:
             raise ModelError(
@@ -234,8 +239,28 @@ class Sampler:
             )
         return np.ascontiguousarray(array)
 
-    def width(self) -> int:
-        """Return the number of components, after checking that the sampler is reproducible."""
+    @property
+    def _takes_many(self) -> bool:
+        return len(inspect.signature(self.fn).parameters) > 1
+
+    def _answers(self, rng: np.random.Generator, n: int) -> Any:
+        """Return what the user's function answers: one array, or a list of n vectors."""
+        if len(inspect.signature(self.fn).parameters) not in (1, 2):
+            raise ModelError(
+                f"the {self.name} sampler takes {inspect.signature(self.fn)}, expected (rng) for "
+                "one draw or (rng, n) for n at once"
+            )
+        try:
+            if self._takes_many:
+                return self.fn(rng, n)
+            return [np.ravel(self.fn(rng)) for _ in range(n)]
+        except Exception as problem:
+            raise ModelError(
+                f"the {self.name} sampler fails ({type(problem).__name__}: {problem}): correct it"
+            ) from problem
+
+    def check(self) -> None:
+        """Refuse a sampler that is not reproducible."""
         first, again = (self.drawn(np.random.default_rng(0), 3) for _ in range(2))
         if not np.array_equal(first, again):
             raise ModelError(
@@ -243,7 +268,6 @@ class Sampler:
                 "for the same generator: draw from the generator that it is given, and from "
                 "nothing else"
             )
-        return int(first.shape[1])
 
     def episodes(self, first: int, last: int, horizon: int, keys: Keys) -> FloatArray:
         """Return the draws (n, horizon, m) of episodes, each from a stream of its own."""

@@ -27,6 +27,7 @@ from bellweight.common.streams import stream_keys
 from bellweight.models import compile
 from bellweight.models.compile import Called, Held, Source, Written
 from bellweight.models.declared import Lipschitz, check_declared
+from bellweight.models.first_states import FirstStates, draws_itself, first_laws
 from bellweight.models.function_model import FunctionModel, action_labels
 from bellweight.models.gridded import gridded
 from bellweight.models.kernels.layouts import StepData, uniform
@@ -45,7 +46,7 @@ from bellweight.models.noise import (
 )
 from bellweight.models.parameters import Parameters
 from bellweight.models.spread import Box
-from bellweight.models.step_checks import check_inputs, check_start, first_answer
+from bellweight.models.step_checks import check_functions, check_start, first_answer
 from bellweight.models.tabular import TabularModel
 from bellweight.models.vectorised import held_functions
 
@@ -55,6 +56,7 @@ _ARGUMENTS = {
     "admissible": ("state", "action", "parameters"),
     "initial": ("state", "u", "parameters"),
 }
+_SLOWER = "pass vectorised=True with functions of many states, or compiled=False for the slow path"
 _REACHING = 32  # first states that tell how far a side without a bound reaches
 _FAR_STATES = 4_096
 _DRAWING = 4  # the branch of a seed that draws for expectations come from
@@ -175,9 +177,10 @@ class StepModel(FunctionModel):
         for role, function in self._functions().items():
             if function is not None:
                 compile.arguments_of(function, role, _ARGUMENTS[role])
-        self._check_compiles()
         if not self.vectorised:
-            check_inputs(self, self._first_state())
+            _ = self._written  # which names parameters that do not exist
+            check_functions(self, self._first_state())
+        self._check_compiles()
         from bellweight.models.announce import announcing, to_stderr
 
         with announcing(to_stderr):
@@ -224,7 +227,6 @@ class StepModel(FunctionModel):
     @cached_property
     def loops(self) -> Loops:
         sampled = Sampler(self.noise) if callable(self.noise) else None
-        starts = Sampler(self.initial, "initial") if self.samples_starts else None
         return Loops(
             self.source, self._data, self.discount, self.actions, self.dimension,
             n_events=self.n_nodes,
@@ -234,7 +236,7 @@ class StepModel(FunctionModel):
             keeps_events=False,
             leaving="step leads out of the box between lower and upper",
             sample=None if sampled is None else sampled.episodes,
-            sample_starts=None if starts is None else starts.starts,
+            sample_starts=self._sampled_starts.drawn if self.samples_starts else None,
         )  # fmt: skip
 
     @cached_property
@@ -378,7 +380,7 @@ class StepModel(FunctionModel):
 
     def _first_state(self) -> Any:
         if self.samples_starts:
-            state = Sampler(self.initial, "initial").starts(0, 1, np.uint64(1))[0]
+            state = self._sampled_starts.drawn(0, 1, np.uint64(1))[0]
         elif callable(self.initial):
             state = np.zeros(self.dimension)
             draws = np.full(self.initial_draws or self.dimension, 0.5)
@@ -389,27 +391,21 @@ class StepModel(FunctionModel):
             state = law_draws(laid_out(self.initial_laws), 1, np.uint64(1))[0]
         return np.array(state, dtype=np.int64 if self.is_whole else np.float64)
 
-    @property
+    @cached_property
     def samples_starts(self) -> bool:
         """Whether the initial state comes from a sampler that is given a generator."""
-        if not callable(self.initial):
-            return False
-        names = self.initial.__code__.co_varnames[: self.initial.__code__.co_argcount]
-        return len(names) > 0 and names[0] == "rng"
+        return draws_itself(self.initial)
+
+    @cached_property
+    def _sampled_starts(self) -> FirstStates:
+        sampler = Sampler(self.initial, "initial")
+        sampler.check()
+        return FirstStates(sampler, self.integer)
 
     @cached_property
     def initial_laws(self) -> tuple[AnyLaw, ...]:
         """The laws of the coordinates of the first state; of no use where that is a function."""
-        if callable(self.initial):
-            return law_list(np.zeros(self.dimension), "initial")
-        given = np.zeros(self.dimension) if self.initial is None else self.initial
-        laws = law_list(given, "initial")
-        if len(laws) != self.dimension:
-            raise ModelError(
-                f"initial has {len(laws)} coordinates, expected {self.dimension}: give a state, or "
-                "one law for each coordinate"
-            )
-        return laws
+        return first_laws(self.initial, self.integer)
 
     @property
     def start(self) -> FloatArray | None:
@@ -447,7 +443,7 @@ class StepModel(FunctionModel):
             nodes = law_draws(laid_out(laws), n, key)
         else:
             sampler = Sampler(self.noise)
-            sampler.width()
+            sampler.check()
             nodes = sampler.drawn(np.random.default_rng(int(key)), n)
         return nodes, np.full(n, 1.0 / n)
 
@@ -501,4 +497,4 @@ class StepModel(FunctionModel):
             if function is not None:
                 names = compile.arguments_of(function, role, _ARGUMENTS[role])
                 given = tuple(examples[name] for name in names)
-                compile.check_compiles(function, role, given, self.numbers.layout)
+                compile.check_compiles(function, role, given, self.numbers.layout, _SLOWER)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bellweight.common import checks
 from bellweight.common.status import ModelError
+from bellweight.models.declared import called
 
 if TYPE_CHECKING:
     from bellweight.models.step import StepModel
@@ -28,7 +29,8 @@ def place_of(function: Any, role: str) -> str:
 def first_answer(model: StepModel, state: Any) -> Any:
     """Return what step answers in a first state (d,): its form decides how it is called."""
     answer = _called(model, model.step, "step", state)
-    if answer is None or np.shape(answer) not in _shapes(model):
+    array = np.asarray(answer)
+    if array.dtype.kind not in "biuf" or array.shape not in _shapes(model):
         found = "nothing" if answer is None else f"{answer!r}"
         raise ModelError(
             f"{place_of(model.step, 'step')} returns {found}, expected the next state, "
@@ -42,19 +44,32 @@ def _shapes(model: StepModel) -> list[tuple[int, ...]]:
     return [(model.dimension,), ()] if model.dimension == 1 else [(model.dimension,)]
 
 
-def check_inputs(model: StepModel, state: Any) -> None:
-    """Refuse functions that change the state or the noise that they are given."""
-    given = {"step": model.step, "cost": model.cost, "admissible": model.admissible}
-    for role, function in given.items():
-        if function is not None:
-            _called(model, function, role, state)
+def check_functions(model: StepModel, state: Any) -> None:
+    """Call each function once: refuse answers of no use, and changes of state or noise."""
+    if "successor" in inspect.signature(model.step).parameters:
+        _called(model, model.step, "step", state)
+    else:
+        first_answer(model, state)
+    _check_number(model.cost, "cost", _called(model, model.cost, "cost", state), "a number")
+    if model.admissible is not None:
+        answer = _called(model, model.admissible, "admissible", state)
+        _check_number(model.admissible, "admissible", answer, "True or False")
+
+
+def _check_number(function: Any, role: str, answer: Any, expected: str) -> None:
+    array = np.asarray(answer)
+    if array.dtype.kind not in "biuf" or array.shape != ():
+        found = "nothing" if answer is None else f"{answer!r}"
+        raise ModelError(f"{place_of(function, role)} returns {found}, expected {expected}")
 
 
 def _called(model: StepModel, function: Any, role: str, state: Any) -> Any:
     """Call a function as plain Python in a first state, and look at what it did."""
+    # Whoever writes a step need not think of actions that cannot be taken.
+    action = 0 if role == "admissible" else _first_action(model, state)
     noise = np.array(model.nodes[0])
     given = {
-        "state": state.copy(), "action": 0, "noise": noise.copy(),
+        "state": state.copy(), "action": action, "noise": noise.copy(),
         "parameters": model.numbers.given if model.numbers.layout else model.numbers.numbers,
         "successor": np.zeros(model.dimension),
     }  # fmt: skip
@@ -62,8 +77,8 @@ def _called(model: StepModel, function: Any, role: str, state: Any) -> Any:
         answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
     except Exception as problem:
         raise ModelError(
-            f"{place_of(function, role)} fails in state {state.tolist()} with action 0 and noise "
-            f"{noise.tolist()} ({type(problem).__name__}: {problem}): correct it there"
+            f"{place_of(function, role)} fails in state {state.tolist()} with action {action} and "
+            f"noise {noise.tolist()} ({type(problem).__name__}: {problem}): correct it there"
         ) from None
     for name, before in (("state", state), ("noise", noise)):
         if not np.array_equal(given[name], before):
@@ -72,6 +87,15 @@ def _called(model: StepModel, function: Any, role: str, state: Any) -> Any:
                 f"became {given[name].tolist()}: work on a copy, as in {name} = {name}.copy()"
             )
     return answer
+
+
+def _first_action(model: StepModel, state: Any) -> int:
+    """Return the first action that may be taken in a state, 0 where none may."""
+    if model.admissible is None:
+        return 0
+    every = range(model.n_actions)
+    may = (called(model, model.admissible, state=state.copy(), action=a) for a in every)
+    return next((action for action, allowed in enumerate(may) if allowed), 0)
 
 
 def check_start(model: StepModel) -> None:

@@ -10,8 +10,11 @@ from bellweight.common.checks import IntArray
 from bellweight.common.status import PolicyError
 
 
-def one_state(state: Any, dimension: int) -> Any:
-    """Return one state vector as an array (1, d); its entries are the model's to check."""
+def one_state(state: Any, dimension: int, asked: str = "policy.action") -> Any:
+    """Return one state vector as an array (1, d); its entries are the model's to check.
+
+    `asked` is the function whose user gives the state.
+    """
     raw = _array(state, "state")
     if raw.ndim == 0 and dimension == 1:
         return raw.reshape(1, 1)
@@ -19,7 +22,7 @@ def one_state(state: Any, dimension: int) -> Any:
         return raw
     several = raw.ndim == 2 and (raw.shape[1] == dimension or dimension == 1)
     if several or (raw.ndim == 1 and dimension == 1 and len(raw) != 1):
-        raise _several(len(raw))
+        raise _several(len(raw), asked)
     if raw.shape != (dimension,):
         raise PolicyError(
             f"state has shape {raw.shape}, expected one state vector of shape ({dimension},)"
@@ -85,7 +88,6 @@ def _array(given: Any, name: str) -> Any:
         raise PolicyError(f"{name} is {given!r:.80}, expected numbers: {problem}") from None
 
 
-def _several(count: int) -> PolicyError:
-    return PolicyError(
-        f"policy.action takes one state, got a list of {count}: use policy.actions(states)"
-    )
+def _several(count: int, asked: str = "policy.action") -> PolicyError:
+    remedy = "policy.actions(states)" if asked == "policy.action" else "it for one after another"
+    return PolicyError(f"{asked} takes one state, got a list of {count}: use {remedy}")
