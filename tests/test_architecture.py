@@ -199,7 +199,6 @@ ASKING = {
     "certificates/verification.py": 2,  # the verifier keeps apart from the backends
     "interchange/assembly.py": 1,  # other packages list their states
     "evaluation/evaluate.py": 1,  # compare_ties is about linear models alone
-    "plans/resampling.py": 1,  # so is re-drawing about event models
 }
 
 

@@ -148,3 +148,9 @@ def breaking(states: Any, action: int, noise: Any) -> Any:
 def test_bad_answers_name_the_function(function: Any, words: str) -> None:
     with pytest.raises(bw.errors.ModelError, match=words):
         model_of({**TOGETHER, "step": function})
+
+
+def test_a_rollout_improves_the_same_decisions(pair: tuple[bw.StepModel, bw.StepModel]) -> None:
+    policy = bw.Rollout(bw.Greedy(basis=bw.Affine(), coef=np.ones(3)), paths=2, horizon=3)
+    costs = [bw.evaluate(m, policy, 2, horizon=3, seed=1, jobs=1).mean for m in pair]
+    assert costs[1] == pytest.approx(costs[0], rel=1e-12)

@@ -433,7 +433,7 @@ def test_rounds_tell_how_the_cost_settles(tmp_path: Path) -> None:
 
 
 def test_only_sampled_constraint_states_can_be_redrawn(small_queue: bw.TabularModel) -> None:
-    with pytest.raises(bw.errors.ArgumentError, match="re-drawn for event models"):
+    with pytest.raises(bw.errors.ArgumentError, match="re-drawn where they are a sample"):
         bw.solve(small_queue, QUADRATIC, bw.Resampled())
     for settings in ({"rounds": 0}, {"episodes": 1}, {"method": "DIA"}):
         with pytest.raises(bw.errors.ArgumentError, match=next(iter(settings))):

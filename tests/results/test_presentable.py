@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import bellweight as bw
-from bellweight.backends import backend_of
+from bellweight.backends import Visited, backend_of
 from bellweight.display import Column, Table, to_frame, to_html, to_latex
 from bellweight.display.charts import Chart, HeatMap, Line
 from bellweight.display.drawing import draw
@@ -281,3 +281,26 @@ def test_variables_with_two_indices_become_a_map_with_named_axes() -> None:
     assert found.z.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert "class 2 and day 3" in found.alt
     assert rest.x_names == ("divert[class 1]",)
+
+
+def test_planes_of_real_numbers_stay_in_the_box() -> None:
+    def step(state: Any, noise: Any) -> Any:
+        return 0.5 * state[0] + noise[0], 0.5 * state[1]
+
+    def cost(state: Any) -> float:
+        return float(state[0] ** 2)
+
+    model = bw.StepModel(
+        dimension=2, actions=2, step=step, cost=cost, discount=0.5, noise=[0.2], lower=-1, upper=1,
+        initial=[0.3, 0.4], compiled=False,
+    )  # fmt: skip
+    states = np.array([[-0.6, 0.25], [0.1, 0.25], [0.7, 0.25]])
+    seen = Visited(
+        backend_of(model), states, np.full(3, 1 / 3), np.zeros(3), np.zeros(3), None, bw.Uniform(),
+        lambda points: points[:, 0],
+    )  # fmt: skip
+    (plane,) = cross_sections(seen)
+    assert plane.y is not None
+    assert (plane.x[0], plane.x[-1]) == (-0.6, 0.7)
+    assert (plane.y[0], plane.y[-1]) == (-0.75, 1.0)
+    model.check_states(plane.states)

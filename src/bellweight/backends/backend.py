@@ -199,9 +199,9 @@ class Backend(ABC, Generic[AnyModel]):
         """Return the name of an action; of a vector that of its non-zero variables."""
         return self.model.label(int(action))  # type: ignore[union-attr]
 
-    def limit(self, axis: int) -> float:
-        """Return the largest value of a state variable."""
-        return np.inf
+    def side(self, axis: int) -> tuple[float, float, bool]:
+        """Return the least and the largest value of a state variable, and whether it is whole."""
+        return -np.inf, np.inf, True
 
 
 def values_by(basis: Basis, coef: FloatArray) -> Callable[[FloatArray], FloatArray]:

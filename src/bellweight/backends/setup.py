@@ -181,6 +181,11 @@ class Setup(ABC):
         """The rows, where all of them are listed."""
 
     @property
+    def sampled_states(self) -> Any:
+        """The states (n, d) that rows come from, None where they come from all states."""
+        return None
+
+    @property
     @abstractmethod
     def size_text(self) -> str:
         """How large the model and its program are, in words."""

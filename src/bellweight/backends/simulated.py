@@ -133,6 +133,10 @@ class FunctionSetup(SimulatedSetup):
         return self.rows
 
     @property
+    def sampled_states(self) -> Any:
+        return self.rows.states
+
+    @property
     def size_text(self) -> str:
         rows = self.rows
         sampled = f"{rows.model.dimension} dimensions, {rows.n_pairs:,} sampled rows"
@@ -172,6 +176,10 @@ class LocalSetup(FunctionSetup):
 
     @property
     def listed_rows(self) -> None:
+        return None
+
+    @property
+    def sampled_states(self) -> None:
         return None
 
     @property
@@ -302,8 +310,8 @@ class FunctionBackend(Backend[AnyFunctionModel]):
     def actions_at(self, policy: Policy, states: Any) -> Any:
         return policy.actions(states, np.random.default_rng(0))
 
-    def limit(self, axis: int) -> float:
-        return self.model.limit(axis)
+    def side(self, axis: int) -> tuple[float, float, bool]:
+        return self.model.side(axis)
 
 
 @acts_on(FunctionModel)

@@ -188,9 +188,6 @@ class EventModel(FunctionModel):
         whole = np.ones(self.dimension, dtype=np.bool_)
         return Box(np.zeros(self.dimension), self.upper.astype(np.float64), whole)
 
-    def limit(self, axis: int) -> float:
-        return float(self.upper[axis]) if self.upper[axis] >= 0 else np.inf
-
     @property
     def start(self) -> FloatArray | None:
         fixed = isinstance(self.initial, PointMass)

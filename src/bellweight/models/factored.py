@@ -232,9 +232,6 @@ class FactoredModel(FunctionModel):
         top = np.array(self.sizes, dtype=np.float64) - 1.0
         return Box(np.zeros(self.dimension), top, np.ones(self.dimension, dtype=np.bool_))
 
-    def limit(self, axis: int) -> float:
-        return float(self.sizes[axis] - 1)
-
     def spread_states(self, n: int, seed: int = 0) -> Any:
         """Return at most n distinct states, drawn evenly from all."""
         drawn = np.random.default_rng(seed).integers(0, self.sizes, size=(n, self.dimension))

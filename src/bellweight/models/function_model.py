@@ -60,9 +60,10 @@ class FunctionModel(ABC):
         """Return the finite box of all states, or say which coordinate has no bound."""
         raise ModelError(f"{self!r} has no finite box of states")
 
-    def limit(self, axis: int) -> float:
-        """Return the largest value of a state variable."""
-        return np.inf
+    def side(self, axis: int) -> tuple[float, float, bool]:
+        """Return the least and the largest value of a state variable, and whether it is whole."""
+        low, high, whole = self._sides
+        return low[axis], high[axis], whole[axis]
 
     @property
     def jumps(self) -> IntArray | None:

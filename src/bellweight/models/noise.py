@@ -170,8 +170,8 @@ def law_list(given: Any, name: str) -> tuple[AnyLaw, ...]:
             laws.append(Law.certain(float(law)))
         else:
             raise ModelError(
-                f"{name}[{j}] is {law!r}, expected a law such as Normal(6, 3.5), Law.poisson(5, 20) "
-                f"or Law(values, chances), or for all of {name} a sampler, a function of `rng`"
+                f"{name}[{j}] is {law!r}, expected a law such as Normal(6, 3.5) or "
+                f"Law.poisson(5, 20), or for all of {name} a sampler, a function of `rng`"
             )
     return tuple(laws)
 
@@ -225,8 +225,8 @@ class Sampler:
         lengths = sorted({np.shape(row) for row in found}) if isinstance(found, list) else []
         if len(lengths) > 1:
             raise ModelError(
-                f"the {self.name} sampler returned vectors of shapes {lengths[0]} and {lengths[1]}, "
-                "expected as many numbers in every draw"
+                f"the {self.name} sampler returned vectors of shapes {lengths[0]} and "
+                f"{lengths[1]}, expected as many numbers in every draw"
             )
         what = f"what the {self.name} sampler returned"
         array = checks.float_array(found, what, (-1,) * np.ndim(found))

@@ -267,9 +267,6 @@ class StepModel(FunctionModel):
     def far_states(self) -> tuple[str, Any]:
         return "over the box", self.spread_states(_FAR_STATES)
 
-    def limit(self, axis: int) -> float:
-        return float(self.upper[axis])
-
     def spread_states(self, n: int, seed: int = 0) -> Any:
         """Return at most n distinct states that fill the box evenly, its corners included.
 

@@ -24,7 +24,7 @@ from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.evaluation.race import FIRST_LOOK, Race, RankedPolicy, race
 from bellweight.plans.race_result import RaceResult
-from bellweight.plans.resampling import redrawn, sampled_rows
+from bellweight.plans.resampling import redrawn
 from bellweight.policies import Greedy, Policy, Uniform
 from bellweight.program import SampledRows, cost_unit
 from bellweight.results.result import Result
@@ -258,9 +258,9 @@ class _Search:
     def _later_rounds(self) -> None:
         """Draw constraint states from the leader's occupancy, solve there, and race who is left."""
         settings = self.settings
-        if not self._backend.samples_states or self._setup is None:
+        if self._setup is None or self._setup.sampled_states is None:
             return
-        first = sampled_rows(settings)
+        first = self._setup.sampled_states
         for number in range(1, self._rounds + 1):
             room = self._race_budget // FIRST_LOOK - len(self._left())
             if self._is_late(_SOLVING) or room < 1:
@@ -314,7 +314,8 @@ class _Search:
     @property
     def _rounds(self) -> int:
         """Rounds of re-drawn constraint states."""
-        return self.auto.rounds if self._backend.samples_states else 0
+        is_sample = self._setup is not None and self._setup.sampled_states is not None
+        return self.auto.rounds if is_sample else 0
 
     @property
     def _race_budget(self) -> int:

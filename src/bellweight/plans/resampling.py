@@ -23,12 +23,12 @@ from bellweight.display import Column, Table, interval_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import Difference, Evaluation, compare, evaluate
-from bellweight.models import EventModel, Model
+from bellweight.models import Model
 from bellweight.policies import Policy, Support
 from bellweight.program import SampledRows
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
-from bellweight.simulation import sample_states
+from bellweight.simulation import distinct_states
 from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
@@ -149,8 +149,8 @@ class Resampled(Plan[ResampledResult]):
     """Solve, draw constraint states from the occupancy of the best policy so far, solve again.
 
     The first round has the caller's rows only. The best round's cost is found again on fresh random
-    numbers. Ctrl-C ends the rounds and keeps those that are finished. For event models; `stop`
-    holds for each round.
+    numbers. Ctrl-C ends the rounds and keeps those that are finished. For models whose states
+    are sampled; `stop` holds for each round.
 
     Args:
         method: chooses the weights in every round.
@@ -174,7 +174,7 @@ class Resampled(Plan[ResampledResult]):
 
     def run(self, settings: SolveSettings) -> ResampledResult:
         """Carry out the rounds."""
-        first = sampled_rows(settings)
+        first = _sampled_states(settings)
         rounds: list[ResampledRound] = []
         states, useful, fresh = first, 0, len(first)
         for number in range(self.rounds + 1):
@@ -225,14 +225,16 @@ class Resampled(Plan[ResampledResult]):
         return ResampledRound(found, useful, fresh, cost.estimate, change)
 
 
-def sampled_rows(settings: SolveSettings) -> IntArray:
-    """Return the constraint states that were given, or say that re-drawing needs them."""
-    if not isinstance(settings.model, EventModel) or not isinstance(settings.rows, SampledRows):
+def _sampled_states(settings: SolveSettings) -> Any:
+    """Return the constraint states (n, d) of the first round, or say that there are none."""
+    states = settings.setup().sampled_states
+    if states is None:
         raise ArgumentError(
-            "constraint states are re-drawn for event models: pass an EventModel and "
-            "rows=SampledRows(sample_states(model, 5000)); other models use all their rows"
+            "constraint states are re-drawn where they are a sample, and here the rows of all "
+            "states are used: solve with the method itself, or pass "
+            "rows=SampledRows(sample_states(model, 5000)) where states cannot be listed"
         )
-    return settings.model.check_states(settings.rows.states, "states")
+    return states
 
 
 def redrawn(
@@ -243,7 +245,7 @@ def redrawn(
     seed: int,
     jobs: int | None = None,
 ) -> tuple[IntArray, int, int]:
-    """Return states (n, d): those given, as many from the policy's occupancy, those of the dual.
+    """Return states (n, d): those given, up to as many that the policy visits, those of the dual.
 
     With them, how many were kept for their dual mass, the heaviest first, and how many are fresh.
     """
@@ -252,7 +254,8 @@ def redrawn(
         distinct, masses = dual.over_actions(model.n_actions)
         heaviest = np.argsort(-masses.sum(axis=1), kind="stable")
         useful = distinct[heaviest[: int(_MOST_USEFUL * len(states))]]
-    fresh = sample_states(model, len(states), policy, seed=seed, jobs=jobs)
+    # A policy may visit fewer states than were sampled: then all that it visits are taken.
+    fresh, _ = distinct_states(model, len(states), policy, seed=seed, jobs=jobs)
     stacked = np.concatenate([states, useful, fresh])
     places = np.sort(np.unique(stacked, axis=0, return_index=True)[1])
     n_known = len(states) + len(useful)

@@ -14,6 +14,7 @@ from bellweight.display.table import number_text
 
 _MOST_POINTS = 2_000
 _MOST_CELLS = 60  # along one side of a map
+_REAL_POINTS = 400  # along a line of real numbers
 _OUTSIDE = 1e-3  # share of the mass that may lie outside of what is shown at first
 _LEAST_SHOWN = 10
 _PLANES = 2
@@ -216,12 +217,16 @@ def _axis(seen: Visited, there: IntArray, axis: int) -> FloatArray:
 
 
 def _range(seen: Visited, axis: int, most: int = _MOST_CELLS) -> FloatArray:
-    """Return whole numbers over nearly all of what a sample visited."""
+    """Return positions over nearly all of what a sample visited, whole ones where they are."""
     positions, mass = marginal(seen, axis, seen.share)
     low, high = shown_range(positions, mass)
-    high = max(high, low + _LEAST_SHOWN)
-    high = min(high, seen.backend.limit(axis))
-    return _strided(np.arange(low, high + 1.0), most)
+    least, largest, whole = seen.backend.side(axis)
+    if whole:
+        high = min(max(high, low + _LEAST_SHOWN), largest)
+        return _strided(np.arange(low, high + 1.0), most)
+    if low == high:  # one value only: show what is around it
+        low, high = max(low - 1.0, least), min(high + 1.0, largest)
+    return np.linspace(low, high, min(most, _REAL_POINTS))
 
 
 def _places(known: FloatArray, wanted: FloatArray, numbers: IntArray) -> IntArray:

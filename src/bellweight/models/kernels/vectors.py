@@ -72,6 +72,24 @@ def advance(state, action, key, step, given, data, work):
 
 
 @unmanaged
+def advance_together(state, action, key, step, place, given, data, work):
+    """Move as `advance` does: the random numbers are the same under every action."""
+    return advance(state, action, key, step, given, data, work)
+
+
+@unmanaged
+def fill_branches(state, base, data, look):
+    """Return that every action needs a first step of its own."""
+    return -1, 0
+
+
+@unmanaged
+def with_choice(owner, member, data, look):
+    """Return the action of a candidate."""
+    return member
+
+
+@unmanaged
 def prepare(state, data, functions, coef, quadratic, here, work):
     """Do nothing: actions share no successors."""
 
