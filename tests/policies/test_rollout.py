@@ -167,6 +167,8 @@ def test_bad_input_is_refused() -> None:
 def test_it_costs_less_than_its_base() -> None:
     """Compiled, with the same random numbers for both policies."""
     model = NET.model(discount=DISCOUNT, initial=(4, 4))
+    acting = bw.Rollout(SLOW_FIRST, paths=60, horizon=60).on(model)
+    assert acting.action((3, 2)) == acting.actions([(3, 2)])[0] == 0
     found = bw.compare(
         model,
         {

@@ -22,21 +22,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import fsum, inf, prod
-from typing import Any
 
 import numpy as np
 
 from bellweight.certificates.record import Record
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import FileError
-from bellweight.models.local import LocalEvents, Table
+from bellweight.models.local import LocalStructure, Outcomes, Point, Table
 
 _UNIT = 2.0**-53
 _ROUNDINGS = 32  # of a term: its products and differences
 _MOST_SUMS = 50_000_000
 _MOST_PARTS = 10_000
-
-Point = dict[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +88,7 @@ class Proof:
     violation: float
 
 
-def proof_of(structure: LocalEvents, record: Record) -> Proof:
+def proof_of(structure: LocalStructure, record: Record) -> Proof:
     """Judge every row of all states, and lower the value function where one does not hold."""
     parts = _parts(structure, record)
     check = _Check(structure, parts)
@@ -103,7 +100,7 @@ def proof_of(structure: LocalEvents, record: Record) -> Proof:
     return Proof(initial - shift - 4.0 * _UNIT * (abs(initial) + shift), violation)
 
 
-def _parts(structure: LocalEvents, record: Record) -> list[Part]:
+def _parts(structure: LocalStructure, record: Record) -> list[Part]:
     given = record.entries.get("tables")
     if not isinstance(given, list) or not 0 < len(given) <= _MOST_PARTS:
         raise FileError("record.tables is not a list of tables")
@@ -122,7 +119,7 @@ def _parts(structure: LocalEvents, record: Record) -> list[Part]:
 class _Check:
     """The rows of one value function, and the largest violation for each action."""
 
-    def __init__(self, structure: LocalEvents, parts: list[Part]) -> None:
+    def __init__(self, structure: LocalStructure, parts: list[Part]) -> None:
         self.structure = structure
         self.parts = parts
         lengths: dict[int, int] = {}
@@ -169,29 +166,26 @@ class _Check:
                 return (1.0 - discount) * value, _ROUNDINGS * _UNIT * size
 
             tables.append(self._table(part.scope, here))
-            for event in structure.events:
-                if set(event.moved) & set(part.scope):
-                    tables.append(self._event_table(part, event, choices))
+            for outcomes in structure.outcomes(part.scope):
+                tables.append(self._change(part, outcomes, choices))
         return tables
 
-    def _event_table(self, part: Part, event: Any, choices: Sequence[int]) -> _Enclosed:
+    def _change(self, part: Part, outcomes: Outcomes, choices: Sequence[int]) -> _Enclosed:
+        """Return the table of discount E[v(x) - v(next)] for what can happen to a part."""
         dimension, discount = self.structure.dimension, self.structure.discount
         options = {dimension + k: choice for k, choice in enumerate(choices)}
-        looks = {v for v in (*event.chance_scope, *event.move_scope) if v < dimension}
+        looks = {v for v in outcomes.scope if v < dimension}
         scope = tuple(sorted({*part.scope, *looks}))
 
         def change(point: Point) -> tuple[float, float]:
-            known = {**point, **options}
-            chance = float(event.chance(np.array([[known[v] for v in event.chance_scope]]))[0])
-            if chance == 0.0:
-                return 0.0, 0.0
-            after = dict(point)
-            moved = event.move(np.array([[known[v] for v in event.move_scope]]))[0]
-            after.update({v: int(x) for v, x in zip(event.moved, moved, strict=True)})
             here, size = part.value(point, self.ends)
-            there, more = part.value(after, self.ends)
-            spread = _ROUNDINGS * _UNIT * chance * (size + more)
-            return discount * chance * (here - there), spread
+            terms, sizes = [], []
+            for chance, moved in outcomes.at({**point, **options}):
+                there, more = part.value({**point, **moved}, self.ends)
+                terms.append(discount * chance * (here - there))
+                sizes.append(chance * (size + more))
+            # A chance is a product with a factor for each coordinate of the part at the most.
+            return fsum(terms), (_ROUNDINGS + len(part.scope)) * _UNIT * fsum(sizes)
 
         return self._table(scope, change)
 
@@ -262,7 +256,7 @@ def _sum_at(tables: list[Table], point: Point) -> float:
     return total if total == -inf else total + 2.0 * _UNIT * abs(total)
 
 
-def _initial(structure: LocalEvents, parts: list[Part], ends: dict[int, int]) -> float:
+def _initial(structure: LocalStructure, parts: list[Part], ends: dict[int, int]) -> float:
     """Return a number that the expected value under the initial law is not below."""
     terms, sizes = [], []
     for part in parts:

@@ -14,7 +14,7 @@ What is independent of the code that made the certificate:
   come from anywhere. Shared with `certify` are the box of reachable states (`reachable_box.py`),
   the simulator and its policies, and the pricing solver where no multipliers are recorded. The
   streams are the certificate's own. The outcome names each of them.
-- Event models with local structure: the largest violation over all states, from the recorded
+- Event and factored models of local parts: the largest violation over all states, from the recorded
   tables (`local_check.py`). Shared is the structure that the model declares; the simulated cost of
   the policy is not checked.
 - Unproven certificates state that nothing is proven; only that is checked.
@@ -25,7 +25,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +55,8 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.display import facts_text, number_text
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import EventModel, LinearModel, Model, TabularModel
-from bellweight.models.local import LocalEvents
+from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.models.function_model import FunctionModel
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
 from bellweight.program import PricedRows
 from bellweight.simulation import one_sided
@@ -167,7 +167,7 @@ def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[st
         return _tabular(certificate, model)
     if not isinstance(model, LinearModel):
         if certificate.kind != "unproven" and model.structure is not None:
-            return _local(certificate, cast("EventModel", model))
+            return _local(certificate, model)
         told = certificate.reason
         known = told in (SAMPLED, GROWING, SIMULATED_INITIAL) or told.startswith(f"{HORIZON}: ")
         return _unproven(certificate, known=known)
@@ -425,17 +425,15 @@ def _per_state(model: TabularModel, values: FloatArray) -> FloatArray:
     return np.bincount(model.pair_state, weights=values, minlength=model.n_states).astype(float)
 
 
-def _local(certificate: Certificate, model: EventModel) -> tuple[list[Check], list[str]]:
+def _local(certificate: Certificate, model: FunctionModel) -> tuple[list[Check], list[str]]:
     """Search the rows of all states by plain loops, from the recorded tables alone."""
     record = Record(certificate.record)
     coef = record.numbers("coef")
     record.texts("names", len(coef))
     record.text("method")
     record.numbers("moments", len(coef))
-    structure = model.structure
-    if not isinstance(structure, LocalEvents):
-        raise FileError("the model does not say which coordinates its parts look at")
-    found = proof_of(structure, record)
+    assert model.structure is not None
+    found = proof_of(model.structure, record)
     scale = TOLERANCE * max(abs(found.value), abs(certificate.cost))
     checks = [
         _same("kind", certificate.kind, "exact"),

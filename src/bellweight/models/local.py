@@ -32,6 +32,9 @@ MOST_ENTRIES = 1 << 24
 Features = Callable[[FloatArray], FloatArray]
 """Functions of a few coordinates: points (n, m) to values (n, c)."""
 
+Point = dict[int, int]
+"""The values of some variables."""
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -62,6 +65,18 @@ class Drift:
 
     chance: Table | None
     features: Table
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What can happen to some coordinates in a step, at one point; it looks at `scope`.
+
+    `at` maps the values of these variables to chances and the coordinates' next values. What is
+    missing to chance one leaves the coordinates as they are.
+    """
+
+    scope: tuple[int, ...]
+    at: Callable[[Point], list[tuple[float, Point]]]
 
 
 class LocalStructure(ABC):
@@ -117,6 +132,13 @@ class LocalStructure(ABC):
 
         With `size`, return what rounding is relative to instead: the same sum with |f| for f and
         no minus.
+        """
+
+    @abstractmethod
+    def outcomes(self, scope: tuple[int, ...]) -> list[Outcomes]:
+        """Return what can happen to the coordinates in a scope, one law or one event each.
+
+        The same as `drifts` point by point, for those who check what was made of tables.
         """
 
     @abstractmethod
@@ -178,6 +200,18 @@ class LocalEvent:
     moved: tuple[int, ...]
     move: Callable[[IntArray], IntArray]
 
+    def outcomes(self) -> Outcomes:
+        """Return what the event does, point by point."""
+
+        def at(point: Point) -> list[tuple[float, Point]]:
+            chance = float(self.chance(np.array([[point[v] for v in self.chance_scope]]))[0])
+            if chance == 0.0:
+                return []
+            moved = self.move(np.array([[point[v] for v in self.move_scope]]))[0]
+            return [(chance, {v: int(x) for v, x in zip(self.moved, moved, strict=True)})]
+
+        return Outcomes(tuple(sorted({*self.chance_scope, *self.move_scope})), at)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalEvents(LocalStructure):
@@ -202,8 +236,14 @@ class LocalEvents(LocalStructure):
     def drifts(
         self, scope: tuple[int, ...], features: Features, sizes: Sequence[int], *, size: bool
     ) -> list[Drift]:
-        touching = [event for event in self.events if set(event.moved) & set(scope)]
+        touching = self._touching(scope)
         return [self._drift(event, scope, features, sizes, size=size) for event in touching]
+
+    def outcomes(self, scope: tuple[int, ...]) -> list[Outcomes]:
+        return [event.outcomes() for event in self._touching(scope)]
+
+    def _touching(self, scope: tuple[int, ...]) -> list[LocalEvent]:
+        return [event for event in self.events if set(event.moved) & set(scope)]
 
     def _drift(
         self,
@@ -297,8 +337,28 @@ class LocalCoordinates(LocalStructure):
             chances = (chances[:, :, None] * own[:, None, :]).reshape(len(points), -1)
         values = features(grid(scope, sizes).astype(np.float64))
         here = features(points[:, [column[v] for v in scope]].astype(np.float64))
-        change = chances @ np.abs(values) + np.abs(here) if size else chances @ values - here
+        # Rounded chances add up to one but for their last digits; a constant moves by nothing.
+        stayed = chances.sum(axis=1)[:, None] * here
+        change = chances @ np.abs(values) + np.abs(here) if size else chances @ values - stayed
         return [Drift(None, tabulated(seen, sizes, change))]
+
+    def outcomes(self, scope: tuple[int, ...]) -> list[Outcomes]:
+        if not scope:
+            return []
+        laws = [self.coordinates[i] for i in scope]
+
+        def at(point: Point) -> list[tuple[float, Point]]:
+            found: list[tuple[float, Point]] = [(1.0, {})]
+            for i, law in zip(scope, laws, strict=True):
+                chances = law.law(np.array([[point[v] for v in law.scope]]))[0]
+                found = [
+                    (chance * float(chances[x]), {**before, i: int(x)})
+                    for chance, before in found
+                    for x in np.flatnonzero(chances)
+                ]
+            return found
+
+        return [Outcomes(tuple(sorted({v for law in laws for v in law.scope})), at)]
 
     def initial_law(self, coordinate: int, size: int) -> tuple[FloatArray, float] | None:
         return None if self.initial is None else (self.initial[coordinate], 0.0)

@@ -200,7 +200,7 @@ class Loops:
         """
         states, drawn = np.zeros((1, self.dimension), dtype=self.state_type), np.zeros(1)
         actions = np.zeros(1, dtype=np.int64)
-        work, where = self._work(policy.functions), self._where()
+        work, where = self._work(policy.functions, policy), self._where()
         act, discount, data = self.source.load().act, self.discount, self.data
 
         def one(state: Any, u: float) -> int:
