@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import bellweight as bw
 from bellweight.basis import ClippedProducts
 from bellweight.certificates.local_check import proof_of
 from bellweight.certificates.record import Record
+from bellweight.problems.computers import computer_ring
 from bellweight.problems.queue_network import QueueNetwork
 from bellweight.program import LocalRows
 
@@ -98,7 +100,36 @@ def test_what_is_lowered_is_what_the_worst_row_needs(
     assert lowered.value == pytest.approx(proof.value, rel=1e-9)
 
 
-def test_a_result_of_sampled_rows_is_refused_where_it_grows(model: bw.EventModel) -> None:
+def test_a_value_function_that_grows_too_fast_is_refused_with_the_row(
+    model: bw.EventModel, result: bw.Result
+) -> None:
+    steep = np.array(result.coef)
+    steep[result.names.index("x2")] += 30.0
+    certificate = bw.certify(
+        model, replace(result, coef=steep), CRISS_CROSS.longest_queue(), episodes=100
+    )
+    assert certificate.kind == "unproven"
+    # Only the discounted slope counts: (1 - 0.95) 30 a step, less what the program left open.
+    words = r"from state \[\d+, 5, \d+\] on with action \d .serve.*each further unit of x2 adds 1"
+    assert re.search(words, certificate.reason)
+    assert bw.verify(model, certificate).passed
+
+
+def test_a_certificate_of_a_factored_model_is_verified() -> None:
+    n = 3
+    ring = computer_ring(n, broken=0.2, compiled=False)
+    basis = bw.Stacked(bw.Affine(), ClippedProducts([(0, 1), (1, 2), (0, 2)], [1]))
+    solved = bw.solve(ring, basis, bw.Fixed(), judge=False)
+    certificate = bw.certify(ring, solved, bw.Uniform(), episodes=20)
+    assert certificate.kind == "exact"
+    assert bw.verify(ring, certificate).passed, str(bw.verify(ring, certificate))
+    tables = [dict(table) for table in certificate.record["tables"]]
+    tables[1]["values"] = [tables[1]["values"][0], tables[1]["values"][1] + 0.1]
+    forged = replace(certificate, record={**certificate.record, "tables": tables})
+    assert not bw.verify(ring, forged.sealed()).passed
+
+
+def test_a_basis_that_is_not_local_proves_nothing(model: bw.EventModel) -> None:
     states = bw.sample_states(model, 300, seed=1)
     result = bw.solve(model, bw.Polynomial(2), bw.Fixed(), rows=bw.SampledRows(states), judge=False)
     certificate = bw.certify(model, result, CRISS_CROSS.longest_queue(), episodes=100)

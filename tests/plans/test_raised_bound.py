@@ -11,6 +11,7 @@ import pytest
 import bellweight as bw
 from bellweight.models import FactoredModel, Local
 from bellweight.plans import RaisedBound, RaisedBoundResult
+from bellweight.problems.computers import computer_ring
 from bellweight.problems.queue_network import QueueNetwork
 
 
@@ -83,6 +84,16 @@ def test_the_time_is_kept() -> None:
     found = bw.solve(machines(), bw.Affine(), plan, judge=False, stop=bw.Stop(max_seconds=1e-9))
     assert found.stopped == "the time is up"
     assert len(found.rounds) == 1
+
+
+def test_a_factored_model_needs_no_list_of_joint_successors() -> None:
+    ring = computer_ring(20, compiled=False)
+    plan = RaisedBound(functions=1, levels=(1,))
+    found = bw.solve(ring, bw.Affine(), plan, judge=False)
+    bounds = [one.lower_bound for one in found.rounds]
+    assert len(bounds) == 2
+    assert bounds[1] > bounds[0] + 1e-6
+    assert all("min(" in name for name in found.rounds[1].added)  # hinges are nothing on {0, 1}
 
 
 def test_other_models_are_refused() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import bellweight as bw
+from bellweight.certificates import path_bound, relaxation
 from bellweight.problems.queue_network import QueueNetwork
 from tests.linear_models import shop
 
@@ -66,6 +70,18 @@ def test_a_sample_of_rows_proves_nothing_until_the_future_is_known(line: bw.Even
     assert relaxed.lost == pytest.approx(relaxed.cost - relaxed.lower_bound)
 
 
+def test_a_network_with_too_many_states_has_a_program_for_each_path(
+    line: bw.EventModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = bw.solve(line, KINKS, bw.Fixed(), judge=False)
+    flat = replace(result, coef=np.zeros_like(result.coef), lower_bound=None)
+    monkeypatch.setattr(relaxation, "_MOST_SUCCESSORS", 60)
+    gap = flat.gap(line, episodes=200, paths=40, horizon=20, seed=2, jobs=1)
+    wanted = path_bound(line, paths=40, horizon=20, confidence=0.975, seed=2, jobs=1)
+    assert gap.lower_bound == wanted.bound
+    assert gap.lower_bound_kind == "estimated"
+
+
 def test_a_linear_model_has_a_gap() -> None:
     model = shop()
     result = bw.solve(model, bw.Affine(), bw.Fixed(), judge=False)
@@ -76,7 +92,7 @@ def test_a_linear_model_has_a_gap() -> None:
 
 def test_too_few_paths_are_refused(line: bw.EventModel) -> None:
     result = bw.solve(line, KINKS, bw.Fixed(), rows=bw.LocalRows(), judge=False)
-    with pytest.raises(bw.BellweightError, match="at least 30"):
+    with pytest.raises(bw.BellweightError, match="at least 40"):
         result.gap(line, episodes=100, paths=3)
     with pytest.raises(bw.BellweightError, match="confidence"):
         result.gap(line, episodes=100, confidence=1.5)

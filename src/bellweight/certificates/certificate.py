@@ -68,6 +68,7 @@ from bellweight.program import (
     PricedRows,
     Repaired,
     TabularRows,
+    growing_row,
     largest_slacks,
     repaired,
     repaired_locally,
@@ -88,7 +89,7 @@ SAMPLED = (
     "fresh states is evidence, not a bound"
 )
 ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
-GROWING = "the violation of rows grows without limit along an endless coordinate: use LocalRows()"
+GROWING = "the violation of rows grows without limit along an endless coordinate"
 SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
 _PROOF = {
     "exact": "every row of every state holds, rounding included, and the cost is exact",
@@ -531,7 +532,9 @@ class _Estimate:
         """Prove the rows of all states, and simulate the cost."""
         found = repaired_locally(rows, result.coef)
         if found is None:
-            told = SIMULATED_INITIAL if rows.initial_moments is None else GROWING
+            told = SIMULATED_INITIAL
+            if rows.initial_moments is not None:
+                told = f"{GROWING}: {growing_row(rows, result.coef)}: use LocalRows()"
             return self._unproven(model, result, told, _NOT_RECORDED)
         cost, horizon, reason = self._upper_cost(model)
         if reason:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from bellweight.backends import backend_of
 from bellweight.certificates.certificate import certify
-from bellweight.certificates.relaxation import relaxed_bound
+from bellweight.certificates.path_program import is_network, path_bound
+from bellweight.certificates.relaxation import RelaxedBound, TooManyStatesError, relaxed_bound
 from bellweight.certificates.upper_cost import upper_cost
 from bellweight.common import checks
 from bellweight.models import Model
@@ -62,9 +64,19 @@ def found_gap(
         found = replace(found, lower_bound=own, lower_bound_kind=kind, proof=told, advice=_FINER)
     if not relaxed:
         return found
-    bound = relaxed_bound(
+    bound = _relaxed(
         model, result, paths=paths, horizon=horizon, confidence=each, seed=seed, jobs=jobs
     ).bound
     if found.lower_bound is not None and found.lower_bound >= bound:
         return found
     return simulated(bound, "estimated", _RELAXED.format(f"{paths:,}"), _MORE_PATHS, each)
+
+
+def _relaxed(model: Model, result: Result, **settings: Any) -> RelaxedBound:
+    """Return the bound over reachable states, or by programs where a network has too many."""
+    try:
+        return relaxed_bound(model, result, **settings)
+    except TooManyStatesError:
+        if not is_network(model):
+            raise
+        return path_bound(model, **settings)

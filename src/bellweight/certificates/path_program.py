@@ -71,10 +71,18 @@ def path_bound(
     return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
 
 
+def is_network(model: Model) -> bool:
+    """Whether events are jumps with a table of chances."""
+    return (
+        getattr(model, "jumps", None) is not None
+        and getattr(model, "event_places", None) is not None
+    )
+
+
 def _network(model: Model) -> EventModel:
     """Return the model if it is a network, or say what is missing."""
     event_model = cast("EventModel", model)
-    if getattr(model, "jumps", None) is None or getattr(model, "event_places", None) is None:
+    if not is_network(model):
         raise ArgumentError(
             f"{model.name} is no network of queues: path_bound needs an event model whose events "
             "are jumps with a table of chances; use relaxed_bound(model, result)"

@@ -17,6 +17,7 @@ be reached on it. The bound is the mean over paths less its one-sided margin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import cast
 
 import numpy as np
@@ -43,7 +44,11 @@ STREAM = 5
 _PATHS = 8  # per block
 _FEWEST = 30  # paths from which on a mean has a margin to be trusted
 _BITS = 62  # of a number that stands for a state
-_MOST_STATES = 200_000  # that a path may reach in one step
+_MOST_SUCCESSORS = 4_000_000  # that are listed in one step of a path: about a gigabyte in all
+
+
+class TooManyStatesError(ArgumentError):
+    """A path reaches more states than can be listed."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +114,14 @@ def relaxed_bound(
 
 
 def fewest_paths(paths: int, confidence: float) -> None:
-    """Refuse so few paths that their mean has no margin to be trusted."""
-    if checks.count(paths, "paths") < _FEWEST:
+    """Refuse so few paths that their mean has no margin to be trusted.
+
+    Means are normal enough for rare failures only if the paths could show about one.
+    """
+    fewest = max(_FEWEST, ceil((1.0 - 1e-9) / (1.0 - confidence)))
+    if checks.count(paths, "paths") < fewest:
         raise ArgumentError(
-            f"paths is {paths}, expected at least {_FEWEST} for a confidence of {confidence:g}"
+            f"paths is {paths}, expected at least {fewest:,} for a confidence of {confidence:g}"
         )
 
 
@@ -155,6 +164,7 @@ class _Paths:
 
     def _step(self, states: IntArray, draw: float) -> tuple[_Layer, IntArray]:
         model, n_actions = self.model, self.model.n_actions
+        self._check_number(len(states))
         mask = model.admissible_mask(states)
         pairs = np.repeat(states, n_actions, axis=0)
         actions = np.tile(np.arange(n_actions), len(states))
@@ -176,13 +186,17 @@ class _Paths:
         paid = cost + model.discount * (expected - self._values(reached))
         paid[~mask.ravel()] = np.inf
         following, place = _distinct(reached)
-        if len(following) > _MOST_STATES:
-            raise ArgumentError(
-                f"a path reaches {len(following):,} states in one step, expected at most "
-                f"{_MOST_STATES:,}: shorten the horizon, or use LocalRows() for a bound"
-            )
         shape = (len(states), n_actions)
         return _Layer(paid.reshape(shape), place.reshape(shape)), following
+
+    def _check_number(self, states: int) -> None:
+        """Refuse to list the successors of more states than memory is meant for."""
+        most = _MOST_SUCCESSORS // (self.model.n_actions * self.model.loops.n_events)
+        if states > most:
+            raise TooManyStatesError(
+                f"a path reaches {states:,} states in one step, expected at most {most:,}: shorten "
+                "the horizon, use path_bound(model) for a network of queues, or LocalRows()"
+            )
 
     def _happens(self, chance: FloatArray, draw: float) -> BoolArray:
         """Return which event (n, E) happens for a random number, at most one in each row.

@@ -169,7 +169,8 @@ def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[st
         if certificate.kind != "unproven" and model.structure is not None:
             return _local(certificate, model)
         told = certificate.reason
-        known = told in (SAMPLED, GROWING, SIMULATED_INITIAL) or told.startswith(f"{HORIZON}: ")
+        known = told in (SAMPLED, SIMULATED_INITIAL)
+        known = known or told.startswith((f"{HORIZON}: ", f"{GROWING}: "))
         return _unproven(certificate, known=known)
     if certificate.kind == "unproven":
         told = certificate.reason

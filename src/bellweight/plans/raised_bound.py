@@ -21,15 +21,17 @@ from typing import Self
 import numpy as np
 
 from bellweight.backends import Estimate, Iterate, setup_of
-from bellweight.basis import Affine, Basis, ClippedProducts, Hinge, Located, Stacked
+from bellweight.basis import Basis, ClippedProducts, Hinge, Located, Stacked
 from bellweight.basis.composed import stacked_on
 from bellweight.common import checks, files
+from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line
 from bellweight.display.presentable import Pictures
 from bellweight.models import Model
 from bellweight.program import EliminatedRows, LocalRows
+from bellweight.program.local_terms import grid_sizes, law_moments
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
@@ -236,7 +238,10 @@ class _Run:
 
     def _dearest(self, found: Iterate, most: int) -> list[Basis]:
         """Return the candidates of the highest price, as long as the search stays small enough."""
-        prices = [(self._price(found, one, slope), one) for one, slope in self._candidates()]
+        rows = found.setup.rows
+        assert isinstance(rows, EliminatedRows)
+        candidates = self._candidates(rows.structure.limits)
+        prices = [(self._price(found, one, slope), one) for one, slope in candidates]
         ranked = sorted((p for p in prices if p[0] > 0.0), key=lambda p: -p[0])
         chosen: list[Basis] = []
         for _, candidate in ranked:
@@ -251,15 +256,21 @@ class _Run:
                 chosen.append(candidate)
         return chosen
 
-    def _candidates(self) -> Iterator[tuple[Basis, float]]:
-        """Yield functions that are not in the basis, with their largest slope."""
+    def _candidates(self, limits: IntArray) -> Iterator[tuple[Basis, float]]:
+        """Yield functions that are not in the basis, with their largest slope.
+
+        Kinks and levels at the largest value of a coordinate, or beyond, make nothing new.
+        """
         dimension = self.dimension
         known = set(self.basis.function_names(dimension))
         for i in range(dimension):
-            for kink in range(1, self.plan.last_kink + 1):
+            last = self.plan.last_kink
+            for kink in range(1, 1 + (last if limits[i] < 0 else min(last, int(limits[i]) - 1))):
                 yield Located([Hinge((i,), float(kink))]), 1.0
         for pair in combinations(range(dimension), 2):
-            for level in self.plan.levels:
+            own = limits[list(pair)]
+            top = int(own.max()) if (own >= 0).all() else max(self.plan.levels)
+            for level in sorted({min(level, top) for level in self.plan.levels}):
                 product = ClippedProducts([pair], [level])
                 if not set(product.function_names(dimension)) & known:
                     yield product, float(level)
@@ -272,9 +283,11 @@ class _Run:
         assert isinstance(rows, EliminatedRows)
         dual = solution.dual
         entries = rows.entries_of(candidate, solution.keys)[:, 0]
-        alone = LocalRows().on(self.model, Stacked(Affine(), candidate))
-        assert alone.initial_moments is not None
-        moment = float(alone.initial_moments[0][-1])
+        structure, parts = rows.structure, candidate.parts(self.dimension)
+        sizes = grid_sizes(structure, parts, candidate.function_names(self.dimension))
+        moments = law_moments(structure, parts, sizes, n_basis=1)
+        assert moments is not None
+        moment = float(moments[0][0])
         rate = abs(moment - float(dual @ entries))
         real = rate > _RATE * (abs(moment) + float(dual @ np.abs(entries)))
         return rate / slope if real else 0.0

@@ -10,7 +10,7 @@ from bellweight.program.box_proof import proof_text, repaired_in_box
 from bellweight.program.box_search import WorstRow, worst_row
 from bellweight.program.integer_program import IntegerProgram
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.local_repair import repaired_locally
+from bellweight.program.local_repair import growing_row, repaired_locally
 from bellweight.program.local_rows import EliminatedRows, LocalRows
 from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.priced_rows import LinearRows, PricedRows, implied_upper
@@ -42,6 +42,7 @@ __all__ = [
     "TabularRows",
     "WorstRow",
     "cost_unit",
+    "growing_row",
     "implied_upper",
     "largest_slacks",
     "largest_value",

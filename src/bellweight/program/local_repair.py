@@ -19,11 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import dot, doubled
 from bellweight.models.local import Table
 from bellweight.program.elimination import Order, eliminated
-from bellweight.program.local_rows import EliminatedRows, gamma
+from bellweight.program.local_rows import EliminatedRows
+from bellweight.program.local_terms import gamma
 from bellweight.program.repair import Repaired
 
 _UNIT = 2.0**-53
@@ -81,6 +82,28 @@ def repaired_locally(rows: EliminatedRows, coef: FloatArray) -> Repaired | None:
                 loss=before - value,
             )
     return None
+
+
+def growing_row(rows: EliminatedRows, coef: FloatArray) -> str:
+    """Return where the violation of rows grows fastest along an endless coordinate, in words."""
+    tables = rows.tables(coef)
+    worst: tuple[float, int, IntArray] | None = None
+    for i in rows.structure.endless:
+        found = eliminated(rows.slope_tables(tables, i), rows.slope_orders[i])
+        slope = float(found.values.max())
+        if worst is None or slope > worst[0]:
+            point = found.points(np.array([found.values.argmax()]), len(rows.sizes))
+            point[0, i] = rows.sizes[i] - 2
+            worst = slope, i, point
+    assert worst is not None
+    slope, i, point = worst
+    d = rows.structure.dimension
+    action = int(rows.structure.actions(point[:, d:])[0])
+    named = f"action {action} ({rows.model.label(action)})"
+    return (
+        f"from state {point[0, :d].tolist()} on with {named}, each further unit of x{i + 1} adds "
+        f"{slope:.6g}"
+    )
 
 
 def initial_value(rows: EliminatedRows, coef: FloatArray) -> float:

@@ -34,7 +34,6 @@ grid below has the values 0, ..., M_i + 1, so that every slope is a difference o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -46,13 +45,20 @@ from bellweight.basis import Basis, Part
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
-from bellweight.models.local import Drift, LocalStructure, Table, check_entries, grid, tabulated
+from bellweight.models.local import LocalStructure, Table, check_entries, grid
 from bellweight.program import conditioning
 from bellweight.program.elimination import (
     Largest,
     Order,
     eliminated,
     least_fill,
+)
+from bellweight.program.local_terms import (
+    Term,
+    gamma,
+    grid_sizes,
+    law_moments,
+    row_terms,
 )
 from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 
@@ -62,14 +68,7 @@ _SEPARATE_ACTIONS = 256  # actions up to which the worst row of each is found
 _NEAR_ZERO = 3  # values near zero
 _FEW_POINTS = 1_024  # of a part: all of them belong to the reference
 _SEEDS = 4  # states per basis function that the program starts with
-_UNIT = 2.0**-53
-_SPARE = 8.0  # so that others who add up in another order find the rows to hold, too
 _TOLERANCE = 1e-12  # share of its scale by which a row found must be violated to be kept
-
-
-def gamma(n: float) -> float:
-    """Return the bound on the relative error of n operations, with room for other orders."""
-    return _SPARE * n * _UNIT / (1.0 - _SPARE * n * _UNIT)
 
 
 @dataclass(frozen=True)
@@ -95,39 +94,6 @@ class LocalRows:
         return EliminatedRows(model, structure, basis)
 
 
-@dataclass(frozen=True, eq=False)
-class Term:
-    """Part of a row: columns (c,) get factor x chance x features at each point."""
-
-    columns: IntArray
-    factor: float
-    chance: Table | None
-    features: Table
-
-    @property
-    def scope(self) -> tuple[int, ...]:
-        """The variables that the term looks at."""
-        seen = () if self.chance is None else self.chance.scope
-        return tuple(sorted({*self.features.scope, *seen}))
-
-    def table(self, coef: FloatArray) -> Table:
-        """Return the term's value for coefficients (K,), as a table."""
-        values = Table(
-            self.features.scope, self.factor * (self.features.values @ coef[self.columns])
-        )
-        if self.chance is None:
-            return values
-        scope = self.scope
-        return Table(scope, self.chance.over(scope) * values.over(scope))
-
-    def add_to(self, rows: FloatArray, points: IntArray) -> None:
-        """Add the term to rows (n, K) at points (n, v)."""
-        share = self.factor * self.features.at(points)
-        rows[:, self.columns] += (
-            share if self.chance is None else share * self.chance.at(points)[:, None]
-        )
-
-
 class EliminatedRows(RowSource):
     """Rows of a model with local structure that elimination has found so far.
 
@@ -144,9 +110,9 @@ class EliminatedRows(RowSource):
         self.parts = basis.parts(dimension)
         self.names = basis.function_names(dimension)
         self.lower, self.upper = basis.bounds(self.n_basis)
-        self.sizes = self._grid_sizes()
+        self.sizes = grid_sizes(structure, self.parts, self.names)
         self._constant = self._constant_column()
-        self._here_and_drifts = self._terms(self.parts, size=False)
+        self._here_and_drifts = row_terms(structure, self.parts, self.sizes)
         self._costs = structure.costs(self.sizes)
         self._rules = structure.admissible(self.sizes)
         self._check_order()
@@ -256,17 +222,14 @@ class EliminatedRows(RowSource):
         """Take violated rows into the pool; return the largest violation of a pair's row."""
         tables = self.tables(coef, homogeneous=homogeneous)
         least = _TOLERANCE * unit
-        worst = -np.inf
-        for order in self._next_orders():
-            found = eliminated([*tables, *self.forbidden], order)
-            worst = max(worst, float(found.values.max()))
-            self._add(self._violated(found, least), -1)
+        found = [eliminated([*tables, *self.forbidden], order) for order in self._next_orders()]
+        self._add(np.vstack([self._violated(one, least) for one in found]), -1)
         for i in self.structure.endless:
-            found = eliminated(self.slope_tables(tables, i), self.slope_orders[i])
-            points = self._violated(found, 0.0)
+            slopes = eliminated(self.slope_tables(tables, i), self.slope_orders[i])
+            points = self._violated(slopes, 0.0)
             points[:, i] = self.sizes[i] - 2
             self._add(points, i)
-        return worst
+        return max(float(one.values.max()) for one in found)
 
     def _next_orders(self) -> list[Order]:
         """Return the order that keeps the actions, and some of the others in turn."""
@@ -312,52 +275,12 @@ class EliminatedRows(RowSource):
 
     @cached_property
     def _sizes_of_terms(self) -> list[Term]:
-        return self._terms(self.parts, size=True)
+        return row_terms(self.structure, self.parts, self.sizes, size=True)
 
     @cached_property
     def initial_moments(self) -> tuple[FloatArray, FloatArray] | None:
         """The moments (K,) of the initial law, and bounds on their errors; None if not known."""
-        laws = [
-            self.structure.initial_law(i, self.sizes[i]) for i in range(self.structure.dimension)
-        ]
-        known = [law for law in laws if law is not None]
-        if len(known) < len(laws):
-            return None
-        moments, sizes = np.zeros(self.n_basis), np.zeros(self.n_basis)
-        longest = 0
-        for part in self.parts:
-            columns, points = list(part.columns), grid(part.scope, self.sizes)
-            features = part.features(points.astype(np.float64))
-            moments[columns] = self._expected(part, features, known)
-            sizes[columns] = self._expected(part, features, known, size=True)
-            longest = max(longest, len(points))
-        # Chances of a geometric law are powers, right to a few digits more than their exponent.
-        return moments, gamma(longest + 2 * max(self.sizes) + 64) * sizes
-
-    def _expected(
-        self,
-        part: Part,
-        features: FloatArray,
-        laws: list[tuple[FloatArray, float]],
-        *,
-        size: bool = False,
-    ) -> FloatArray:
-        """Return the expected values (c,) of a part's functions, or of the terms' sizes."""
-        table = tabulated(part.scope, self.sizes, features).values
-        expected = np.zeros(features.shape[1])
-        endless = [axis for axis, i in enumerate(part.scope) if self.structure.limits[i] < 0]
-        for beyond in (None, *endless):
-            values = np.abs(table) if size else table
-            # Axes are summed over from the last; the coordinate beyond its end has its slope.
-            for axis in reversed(range(len(part.scope))):
-                chances, excess = laws[part.scope[axis]]
-                if axis == beyond:
-                    ends = np.moveaxis(values, axis, 0)
-                    values = excess * (ends[-1] + ends[-2] if size else ends[-1] - ends[-2])
-                else:
-                    values = np.tensordot(values, chances, axes=(axis, 0))
-            expected = expected + values
-        return expected
+        return law_moments(self.structure, self.parts, self.sizes, self.n_basis)
 
     @cached_property
     def forbidden(self) -> list[Table]:
@@ -435,7 +358,7 @@ class EliminatedRows(RowSource):
     def entries_of(self, functions: Basis, keys: IntArray) -> FloatArray:
         """Return the entries (n, c) that other functions would have in rows found so far."""
         parts = functions.parts(self.structure.dimension)
-        terms = self._terms(parts, size=False)
+        terms = row_terms(self.structure, parts, self.sizes)
         points, slopes = self.pool[keys], self.slopes[keys]
         entries = np.zeros((len(keys), sum(len(part.columns) for part in parts)))
         along = np.flatnonzero(slopes >= 0)
@@ -458,45 +381,6 @@ class EliminatedRows(RowSource):
 
     def _n_points(self, part: Part) -> int:
         return prod(self.sizes[v] for v in part.scope)
-
-    def _terms(self, parts: Sequence[Part], *, size: bool) -> list[Term]:
-        """Return the terms of a row: (1 - discount) f - discount (E[f(next)] - f).
-
-        With `size`, what rounding is relative to.
-        """
-        terms = []
-        for part in parts:
-            columns = np.array(part.columns)
-            here = part.features(grid(part.scope, self.sizes).astype(np.float64))
-            own = tabulated(part.scope, self.sizes, np.abs(here) if size else here)
-            terms.append(Term(columns, 1.0 - self.discount, None, own))
-            drifts = self.structure.drifts(part.scope, part.features, self.sizes, size=size)
-            terms += [self._drift_term(columns, drift, size=size) for drift in drifts]
-        return terms
-
-    def _drift_term(self, columns: IntArray, drift: Drift, *, size: bool) -> Term:
-        factor = self.discount if size else -self.discount
-        return Term(columns, factor, drift.chance, drift.features)
-
-    def _grid_sizes(self) -> tuple[int, ...]:
-        """Return the number of values of each variable: up to one beyond M along endless ones."""
-        structure = self.structure
-        last = np.array(structure.limits)
-        for i in structure.endless:
-            last[i] = structure.tails[i] + 1
-        for part in self.parts:
-            for i, tail in zip(part.scope, part.tails, strict=True):
-                if structure.limits[i] >= 0:
-                    continue
-                if tail is None:
-                    raise BasisError(
-                        f"basis function {part.columns[0]} ({self.names[part.columns[0]]}) is not "
-                        f"affine for large x{i + 1}, which has no upper bound: use functions such "
-                        "as PiecewiseLinear(kinks) and ClippedProducts(groups, levels), or give "
-                        "the model an upper bound"
-                    )
-                last[i] = max(last[i], tail + structure.falls[i] + 1)
-        return (*(int(value) + 1 for value in last), *structure.choices)
 
     def _constant_column(self) -> int:
         for part in self.parts:
