@@ -8,12 +8,20 @@ import event_models as em
 import numpy as np
 import pytest
 import strategies as some
+from event_models import NETWORK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellweight as bw
 from bellweight.basis.located import extended
-from bellweight.plans.candidate_functions import Choice, blind, candidates_at, proposed_states
+from bellweight.plans.candidate_functions import (
+    Choice,
+    candidates_at,
+    listed_imbalance,
+    proposed_points,
+)
+from bellweight.plans.sampled_imbalance import sampled_imbalance
+from bellweight.program import TabularRows
 
 LINEAR = bw.Polynomial(1)
 
@@ -137,14 +145,14 @@ def test_what_is_left_is_the_weighted_residual_of_the_certificate(
 
 def test_the_price_is_what_the_dual_leaves_out_of_balance(short_queue: bw.TabularModel) -> None:
     result = bw.solve(short_queue, bw.Polynomial(2), bw.DIA())
-    found = blind(short_queue, result)
+    found = listed_imbalance(short_queue, result)
     features = bw.Polynomial(2)(short_queue.states)
     assert np.abs(found.flow @ features) == pytest.approx(0.0, abs=1e-6)
-    states = proposed_states(short_queue, result, found)
+    states = proposed_points(found, 1.0)
     assert (np.diff(found.contribution[states]) <= 0.0).all()
     with_mass = np.unique(result.support.states)
     assert not np.isin(states, with_mass).any()
-    choice = Choice(short_queue, result.basis, (), found)
+    choice = Choice(lambda basis: TabularRows(short_queue, basis), result.basis, (), found)
     offered = candidates_at(short_queue.states[states], short_queue.states[with_mass])
     (best,) = choice.best(offered, 1)
     # Adding it raises the objective under the same weights.
@@ -303,10 +311,50 @@ def test_what_was_found_before_a_failure_is_kept(short_queue: bw.TabularModel) -
         bw.solve(short_queue, LINEAR, bw.Enriched(), progress=Watch(1, problem))
 
 
-def test_models_without_a_list_of_states_are_refused_with_the_remedy() -> None:
-    for model in (em.line(), bw.problems.scheduling("tiny")):
-        with pytest.raises(bw.errors.ArgumentError, match=r"to_tabular\(\)"):
+def network_rows() -> bw.SampledRows:
+    return bw.SampledRows(em.network_truth().states)
+
+
+@pytest.mark.parametrize("method", [bw.Fixed("initial"), bw.FromPolicy(bw.Uniform())])
+def test_drawn_imbalances_are_those_of_the_listed_model(method: bw.weights.Method) -> None:
+    network, table = em.network(), em.network().to_tabular()
+    basis = bw.Polynomial(1)
+    result = bw.solve(network, basis, method, rows=network_rows(), judge=False, seed=3)
+    drawn = sampled_imbalance(network, result)
+    listed = listed_imbalance(table, bw.solve(table, basis, method, judge=False))
+    for function in (bw.bases.Hinge((0, 1), 1.0), bw.bases.Hinge((2,), 2.0)):
+        found, wanted = (float(one.flow @ function(one.points)) for one in (drawn, listed))
+        error = np.sqrt(drawn.weights @ function(drawn.points) ** 2 / drawn.drawn)
+        assert abs(found - wanted) < 6.0 * error + 1e-6
+    assert drawn.left == pytest.approx(listed.left, rel=0.1)
+
+
+def test_the_basis_of_an_event_model_grows(tmp_path: Path) -> None:
+    plan = bw.Enriched(functions=4, per_round=2)
+    few = bw.Simulation(300)
+    found = bw.solve(em.network(), bw.Affine(), plan, rows=network_rows(), simulation=few, seed=1)
+    left = [one.left for one in found.rounds]
+    assert [one.total for one in found.rounds] == [0, 2, 4]
+    assert left[-1] < 0.75 * left[0]
+    assert found.lower_bound is found.gap is None
+    assert "lower bound" not in str(found)
+    assert found.cost == found.judgement.cost
+    found.save(tmp_path / "grown.npz")
+    again = bw.plans.EnrichedResult.load(tmp_path / "grown.npz", em.network())
+    assert again.rounds == found.rounds
+    assert again.policy.action([1, 2, 0, 3]) == found.policy.action([1, 2, 0, 3])
+
+
+def test_models_whose_rows_are_not_listed_are_refused_with_the_remedy() -> None:
+    for model in (NETWORK.model(discount=0.9, compiled=False), bw.problems.scheduling("tiny")):
+        with pytest.raises(bw.errors.ArgumentError, match=r"RaisedBound\(\).*to_tabular\(\)"):
             bw.solve(model, bw.Affine(), bw.Enriched())
+
+
+def test_moments_alone_do_not_tell_where_the_weights_are() -> None:
+    method = bw.Fixed(moments=[1.0, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(bw.errors.ArgumentError, match="gives moments only"):
+        bw.solve(em.network(), bw.Affine(), bw.Enriched(method), rows=network_rows())
 
 
 def test_located_functions_are_checked() -> None:

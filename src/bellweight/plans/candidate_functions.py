@@ -21,7 +21,7 @@ a norm in which no function can be worth more than sqrt(flow' (flow / size)).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
@@ -36,31 +36,42 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import residuals
 from bellweight.models import TabularModel
-from bellweight.program import TabularRows, conditioning
+from bellweight.program import RowSource, TabularRows, conditioning
 from bellweight.results.result import Result
 
-_MOST_STATES = 300  # at which functions are proposed
+_MOST_POINTS = 300  # at which functions are proposed
 _MOST_CANDIDATES = 3_000
 _ALL_SUMS = 4  # coordinates up to which hinges of every sum are proposed; of pairs beyond
 _MOST_ENTRIES = 1 << 27  # of all candidates where the dual is out of balance
 _BLOCK_ENTRIES = 1 << 22
 _SAME_PRICE = 1e-9  # prices closer than this, relative to them, are the same
+_CLEAR = 4.0  # standard errors that an imbalance must exceed
 _NEW = 1e-7  # share of a function that must lie outside the span of the basis
 
 
 @dataclass(frozen=True, eq=False)
-class Blind:
-    """What the program of a result leaves open, state by state.
+class Imbalance:
+    """What the program of a result leaves open, point by point.
 
-    `residual` (S,) is that of the greedy action where the dual has no mass, and zero elsewhere;
-    `contribution` (S,) the same times the weights; `flow` (S,) what the dual does not balance, and
-    `size` (S,) the size of the terms that it is made of.
+    `points` (n, d) are states with their `weights` (n,); `residual` (n,) is that of the greedy
+    action where the dual has no mass, and zero elsewhere; `flow` (n,) what the dual does not
+    balance, and `size` (n,) the size of the terms that it is made of. `by_policy` returns the share
+    (n,) of time that the greedy policy spends in each point. `drawn` counts the draws that the
+    weights are estimated from, 0 where they are exact.
     """
 
+    points: FloatArray
+    weights: FloatArray
     residual: FloatArray
-    contribution: FloatArray
     flow: FloatArray
     size: FloatArray
+    by_policy: Callable[[], FloatArray]
+    drawn: int = 0
+
+    @property
+    def contribution(self) -> FloatArray:
+        """What each point adds to the weighted residual (n,)."""
+        return self.weights * self.residual
 
     @property
     def left(self) -> float:
@@ -68,43 +79,50 @@ class Blind:
         return float(self.contribution.sum())
 
 
-def blind(model: TabularModel, result: Result) -> Blind:
-    """Return what the program of a result leaves open."""
+def listed_imbalance(model: TabularModel, result: Result) -> Imbalance:
+    """Return what the program of a result leaves open, in all states."""
     assert result.dual is not None
     assert result.weights is not None
     values = TabularRows(model, result.basis).values(result.coef)
     first = model.pair_start[:-1]
     mass = np.add.reduceat(result.dual, first)
     slack = np.maximum(np.minimum.reduceat(residuals(model, values), first), 0.0)
-    residual = np.where(mass > 0.0, 0.0, slack)
     following = model.discount * (model.transition.T @ result.dual)
-    return Blind(
-        residual=residual,
-        contribution=result.weights * residual,
+
+    def by_policy() -> FloatArray:
+        found = exact_occupancy(model, result.policy).weights
+        assert found is not None
+        return found
+
+    return Imbalance(
+        points=model.states,
+        weights=result.weights,
+        residual=np.where(mass > 0.0, 0.0, slack),
         flow=result.weights - mass + following,
         size=result.weights + mass + following,
+        by_policy=by_policy,
     )
 
 
-def proposed_states(model: TabularModel, result: Result, found: Blind) -> IntArray:
-    """Return the states that contribute most to the weighted residual, the largest share first.
+def proposed_points(found: Imbalance, scale: float) -> IntArray:
+    """Return the points that contribute most to the weighted residual, the largest share first.
 
     Weights that see nothing of what is left, such as those on a single state, are replaced by the
-    occupancy of the greedy policy, whose residual is the loss that can be proven.
+    occupancy of the greedy policy, whose residual is the loss that can be proven. `scale` is the
+    cost of a step, beside which a residual may be nothing.
     """
     contribution = found.contribution
-    scale = (1.0 - model.discount) * abs(0.0 if result.cost is None else result.cost.mean)
     if contribution.sum() <= tolerances.OPTIMALITY * scale:
-        occupancy = exact_occupancy(model, result.policy).weights
-        assert occupancy is not None
-        contribution = occupancy * found.residual
+        contribution = found.by_policy() * found.residual
         if contribution.sum() <= tolerances.OPTIMALITY * scale:
             return np.zeros(0, dtype=np.int64)
-    order = np.argsort(-contribution, kind="stable")[:_MOST_STATES]
+    order = np.argsort(-contribution, kind="stable")[:_MOST_POINTS]
     return np.asarray(order[contribution[order] > 0.0], dtype=np.int64)
 
 
-def candidates_at(states: FloatArray, touching: FloatArray) -> tuple[Function, ...]:
+def candidates_at(
+    states: FloatArray, touching: FloatArray, *, indicators: bool = True
+) -> tuple[Function, ...]:
     """Return indicators of states, and hinges of sums of coordinates with their kinks in them.
 
     Hinges may also bend in the states `touching`, where the dual has mass: there the approximate
@@ -116,7 +134,8 @@ def candidates_at(states: FloatArray, touching: FloatArray) -> tuple[Function, .
     found: dict[Function, None] = {}  # a set that keeps its order
     for state in states.tolist():
         found.update(dict.fromkeys(_hinges(state, sums)))
-        found[StateIndicator(tuple(state))] = None
+        if indicators:
+            found[StateIndicator(tuple(state))] = None
         if len(found) >= _MOST_CANDIDATES:
             break
     for state in touching.tolist():
@@ -132,14 +151,19 @@ class Choice:
     """Chooses among candidates by the dual's own price of them."""
 
     def __init__(
-        self, model: TabularModel, basis: Basis, added: Sequence[Function], found: Blind
+        self,
+        rows_of: Callable[[Basis], RowSource],
+        basis: Basis,
+        added: Sequence[Function],
+        found: Imbalance,
     ) -> None:
-        self._model = model
+        self._rows_of = rows_of
         self._basis = basis
         self._added = tuple(added)
         # Elsewhere nothing is out of balance, so no function has a price for what it is there.
         where = np.flatnonzero(found.size > 0.0)
-        self._points = model.states[where]
+        self._points = found.points[where]
+        self._weights, self._drawn = found.weights[where], found.drawn
         self._flow = found.flow[where]
         self._size = found.size[where]
 
@@ -196,13 +220,22 @@ class Choice:
         for block in self._blocks(np.flatnonzero(open_)):
             features = self._features([candidates[k] for k in block])
             imbalance = np.abs(self._flow @ features)
-            # The dual's own error is no imbalance.
+            # The dual's own error is no imbalance, nor is what drawn weights do not know.
             real = imbalance > tolerances.DUAL * (self._size @ np.abs(features))
+            real &= imbalance > _CLEAR * self._noise(features)
             weighted = features * np.sqrt(self._size)[:, None]
             new = np.linalg.norm(_outside(weighted, span), axis=0)
             real &= new > _NEW * np.linalg.norm(weighted, axis=0)
             price[block[real]] = imbalance[real] / new[real]
         return price
+
+    def _noise(self, features: FloatArray) -> FloatArray:
+        """Return the standard errors of the functions' moments, zero where weights are exact."""
+        if self._drawn == 0:
+            return np.zeros(features.shape[1])
+        mean = self._weights @ features
+        spread = np.maximum(self._weights @ features**2 - mean**2, 0.0)
+        return np.asarray(np.sqrt(spread / self._drawn))
 
     def _blocks(self, places: IntArray) -> Iterator[IntArray]:
         size = max(1, _BLOCK_ENTRIES // max(1, len(self._points)))
@@ -213,7 +246,7 @@ class Choice:
         """Return whether the solver, too, would tell the function from those before it."""
         functions = [*self._added, *chosen, function]
         basis = extended(self._basis, functions, self._points.shape[1])
-        rows = TabularRows(self._model, basis)
+        rows = self._rows_of(basis)
         kept = conditioning.independent_columns(rows.triangle(None))
         return rows.n_basis - 1 in kept
 

@@ -4,43 +4,52 @@ A round solves the program with the method, ranks the states by weight times res
 has no mass, proposes hinges and indicators there, adds those with the highest dual price
 (`candidate_functions`), and solves again. On tabular models the cost of the policy and the lower
 bound are exact, so the best round is chosen without bias and the gap between the lowest cost and
-the best bound is a proof that only improves. The rounds end when the gap is closed, when the
-functions are used up, when neither cost nor gap improves, or when there is nothing to add.
+the best bound is a proof that only improves. On event and step models costs are simulated on the
+same random numbers in every round, and there is a bound only where the program proves one. The
+rounds end when the gap is closed, when the functions are used up, when neither cost nor gap
+improves, or when there is nothing to add.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Setup, listed
+from bellweight.backends import Estimate, Setup, backend_of
 from bellweight.basis import Basis, Function
 from bellweight.basis.located import extended
 from bellweight.common import checks, files
+from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, SolverError, Status
+from bellweight.common.streams import derived_seed
 from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
-from bellweight.models import Model, TabularModel
+from bellweight.evaluation.evaluate import evaluate
+from bellweight.models import Model
 from bellweight.plans.candidate_functions import (
-    Blind,
     Choice,
-    blind,
+    Imbalance,
     candidates_at,
-    proposed_states,
+    listed_imbalance,
+    proposed_points,
 )
+from bellweight.plans.sampled_imbalance import sampled_imbalance
 from bellweight.policies import Policy
+from bellweight.program import RowSource, SampledRows
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
+from bellweight.simulation import Simulation
 from bellweight.solve import solve
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA
 from bellweight.weights.plan import Plan, SolveSettings
 
+_COSTING = 73  # the branch of a seed that costs are simulated with
 _SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
 
@@ -50,15 +59,15 @@ class EnrichedRound:
     """One round: the functions it added, by name, and what the program with them says.
 
     `total` counts the functions added so far. `cost` is that of this round's policy; `lower_bound`
-    and `gap` are the best so far: of all bounds, and from the lowest cost to it. `left` is weight
-    times residual, summed over the states where the dual has no mass.
+    and `gap` are the best so far: of all bounds, and from the lowest cost to it, None where nothing
+    is proven. `left` is weight times residual, summed over the states where the dual has no mass.
     """
 
     added: tuple[str, ...]
     total: int
-    lower_bound: float
+    lower_bound: float | None
     cost: Estimate
-    gap: float
+    gap: float | None
     left: float
     status: Status
     seconds: float
@@ -80,9 +89,12 @@ class EnrichedResult(ChosenResult):
 
     @property
     def cost(self) -> Estimate:
-        """The exact cost of the policy from the initial distribution."""
-        assert self.result.cost is not None
-        return self.result.cost
+        """The cost of the policy: exact, or on random numbers that had no part in choosing it."""
+        cost = self.result.cost
+        assert cost is not None
+        if cost.half_width > 0.0 and self.judgement is not None:
+            return self.judgement.cost
+        return cost
 
     def on(self, model: Model) -> Self:
         return replace(self, result=self.result.on(model))
@@ -92,14 +104,19 @@ class EnrichedResult(ChosenResult):
         return "" if exact else "there is no round, or its result has no cost"
 
     @property
-    def lower_bound(self) -> float:
-        """What no policy can cost less than."""
+    def lower_bound(self) -> float | None:
+        """What no policy can cost less than, None where nothing is proven."""
         return self.rounds[-1].lower_bound
 
     @property
-    def gap(self) -> float:
-        """What the policy can cost more than the best one, at most."""
-        return self.cost.mean - self.lower_bound
+    def gap(self) -> float | None:
+        """What the policy can cost more than the best one, at most; None where it is not known.
+
+        Where the cost is simulated its half-width is added.
+        """
+        if self.lower_bound is None:
+            return None
+        return self.cost.mean + self.cost.half_width - self.lower_bound
 
     def table(self) -> Table:
         """Return one row for each round."""
@@ -107,14 +124,17 @@ class EnrichedResult(ChosenResult):
             {**vars(one), "cost": one.cost.mean, "round": k, "names": ", ".join(one.added) or "-"}
             for k, one in enumerate(self.rounds)
         )
+        above = "" if self.gap is None else f", at most {self.gap:.3g} above the optimum"
         notes = (
             f"Stopped: {self.stopped}.",
-            f"Taken: {len(self.added)} added functions, cost {self.cost}, at most "
-            f"{self.gap:.3g} above the optimum. Left: weight times residual where the dual has no "
-            "mass.",
+            f"Taken: {len(self.added)} added functions, cost {self.cost}{above}. Left: weight "
+            "times residual where the dual has no mass.",
             *notes_of(self.judgement),
         )
-        return Table(f"Enrichment on {self.result.model_name}", _COLUMNS, rows, notes)
+        columns: tuple[Column, ...] = _COLUMNS
+        if self.gap is None:
+            columns = tuple(one for one in columns if one.key not in ("lower_bound", "gap"))
+        return Table(f"Enrichment on {self.result.model_name}", columns, rows, notes)
 
     def pictures(self) -> Pictures:
         """Return cost and bound, and what is left, by the number of functions added."""
@@ -123,14 +143,17 @@ class EnrichedResult(ChosenResult):
     def _growth(self) -> tuple[Picture, ...]:
         total = self._totals
         cost = np.array([one.cost.mean for one in self.rounds])
-        bound = np.array([one.lower_bound for one in self.rounds])
-        lines = (Line("cost of the policy", total, cost), Line("proven lower bound", total, bound))
         alt = (
             f"With {int(total[-1])} functions added the cost went from {cost[0]:,.6g} to "
-            f"{cost[-1]:,.6g} and the bound from {bound[0]:,.6g} to {bound[-1]:,.6g}."
+            f"{cost[-1]:,.6g}."
         )
+        lines = [Line("cost of the policy", total, cost)]
+        if self.lower_bound is not None:
+            bound = np.array([one.lower_bound for one in self.rounds])
+            alt += f" The bound went from {bound[0]:,.6g} to {bound[-1]:,.6g}."
+            lines.append(Line("proven lower bound", total, bound))
         title, down = "Cost and bound as the basis grows", "expected discounted cost"
-        return (Chart("growth", title, "functions added", down, lines, alt),)
+        return (Chart("growth", title, "functions added", down, tuple(lines), alt),)
 
     def _left(self) -> tuple[Picture, ...]:
         left = np.array([one.left for one in self.rounds])
@@ -189,12 +212,17 @@ class Enriched(Plan[EnrichedResult]):
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
         """Solve, add functions where the dual has mass, and solve again while that helps."""
-        model = listed(
-            settings.model,
-            f"Enriched got a {type(settings.model).__name__}, expected a TabularModel: its new "
-            "functions need states that are listed, enumerate the model with to_tabular()",
-        )
-        return _Run(self, settings, model).until_stopped()
+        rows, model = settings.setup().listed_rows, settings.model
+        if rows is None or getattr(model, "value_counts", None) is not None:
+            raise ArgumentError(
+                f"Enriched got {model!r}, whose rows are not listed or whose successors are not, "
+                "expected a tabular model, or an event or step model with rows=SampledRows("
+                "sample_states(model, 2000)): plans.RaisedBound() lets the basis grow where "
+                "LocalRows() apply, and to_tabular() lists small models"
+            )
+        if backend_of(model).samples_states:  # the same ones in every round
+            settings = replace(settings, rows=SampledRows(rows.states, rows.origin))  # type: ignore[attr-defined]
+        return _Run(self, settings).until_stopped()
 
     def target(self, setup: Setup) -> Policy | None:
         return self.method.prepare(setup).target_policy
@@ -203,10 +231,11 @@ class Enriched(Plan[EnrichedResult]):
 class _Run:
     """The state of one run."""
 
-    def __init__(self, plan: Enriched, settings: SolveSettings, model: TabularModel) -> None:
+    def __init__(self, plan: Enriched, settings: SolveSettings) -> None:
         self.plan = plan
         self.settings = settings
-        self.model = model
+        self.model: Any = settings.model
+        self.backend = backend_of(settings.model)
         self.rounds: list[EnrichedRound] = []
         self.added: tuple[Function, ...] = ()
         self.best: tuple[Result, tuple[Function, ...]] | None = None
@@ -231,7 +260,7 @@ class _Run:
         new: tuple[Function, ...] = ()
         while True:
             result = self._solved(new)
-            found = blind(self.model, result)
+            found = self._imbalance(result)
             self._record(new, result, found)
             reason = self._reason(result)
             if reason is not None:
@@ -242,22 +271,43 @@ class _Run:
 
     def _solved(self, new: tuple[Function, ...]) -> Result:
         settings = self.settings
-        basis = extended(self._basis, (*self.added, *new), self.model.states.shape[1])
+        basis = extended(self._basis, (*self.added, *new), self.dimension)
         result = solve(
             self.model, basis, self.plan.method, rows=settings.rows, simulation=settings.simulation,
             stop=self._stop(), regularisation=settings.regularisation, seed=settings.seed,
             jobs=settings.jobs, progress=settings.progress, judge=False,
         )  # fmt: skip
-        if result.weights is None:
+        if self.backend.lists_states and result.weights is None:
             raise ArgumentError(
                 f"{result.method_name} gives moments only, expected weights over the states: the "
                 "moments of functions yet to be added are not known; use Fixed(weights)"
             )
+        if result.cost is None:
+            result = replace(result, cost=self._simulated_cost(result.policy))
         if self.best is None:
             # From here on as it was fitted, so that what is drawn at random is drawn once.
             self._basis = result.basis
         self.added = (*self.added, *new)
         return result
+
+    @property
+    def dimension(self) -> int:
+        """Number of state variables."""
+        return len(self.backend.variables)
+
+    def _simulated_cost(self, policy: Policy) -> Estimate:
+        """Return what a policy costs, on the same random numbers in every round."""
+        simulation = self.settings.simulation or Simulation()
+        seed = derived_seed(self.settings.seed, _COSTING)
+        return evaluate(
+            self.model, policy, simulation.episodes, horizon=simulation.horizon, seed=seed,
+            jobs=self.settings.jobs,
+        ).estimate  # fmt: skip
+
+    def _imbalance(self, result: Result) -> Imbalance:
+        if self.backend.lists_states:
+            return listed_imbalance(self.model, result)
+        return sampled_imbalance(self.model, result)
 
     def _stop(self) -> Stop | None:
         stop = self.settings.stop
@@ -266,19 +316,19 @@ class _Run:
         spent = time.perf_counter() - self._began
         return replace(stop, max_seconds=max(stop.max_seconds - spent, np.finfo(float).tiny))
 
-    def _record(self, new: tuple[Function, ...], result: Result, found: Blind) -> None:
-        bound, cost = _bounds(result)
+    def _record(self, new: tuple[Function, ...], result: Result, found: Imbalance) -> None:
+        assert result.cost is not None
         if self.best is None or _is_better(result, self.best[0]):
             self.best = (result, self.added)
-        highest = max([bound, *(one.lower_bound for one in self.rounds)])
-        lowest = min([cost, *(one.cost.mean for one in self.rounds)])
-        dimension = self.model.states.shape[1]
+        bounds = [result.lower_bound, *(one.lower_bound for one in self.rounds)]
+        highest = max((bound for bound in bounds if bound is not None), default=None)
+        lowest = min([result.cost.mean, *(one.cost.mean for one in self.rounds)])
         record = EnrichedRound(
-            added=tuple(function.name(dimension) for function in new),
+            added=tuple(function.name(self.dimension) for function in new),
             total=len(self.added),
             lower_bound=highest,
-            cost=Estimate(cost),
-            gap=max(0.0, lowest - highest),
+            cost=result.cost,
+            gap=None if highest is None else max(0.0, lowest - highest),
             left=found.left,
             status=result.status,
             seconds=time.perf_counter() - self._began,
@@ -286,8 +336,8 @@ class _Run:
         self.rounds.append(record)
         if self.settings.progress is True:
             print(
-                f"round {len(self.rounds) - 1:3d}  functions {record.total:3d}  cost {cost:.8g}  "
-                f"gap {record.gap:.3g}  {record.seconds:.2f} s",
+                f"round {len(self.rounds) - 1:3d}  functions {record.total:3d}  cost "
+                f"{result.cost.mean:.8g}  {record.seconds:.2f} s",
                 flush=True,
             )
 
@@ -296,7 +346,7 @@ class _Run:
         plan, last = self.plan, self.rounds[-1]
         if result.status is Status.INTERRUPTED:
             return "interrupted"
-        if last.gap <= self._margin:
+        if last.gap is not None and last.gap <= self._margin:
             return f"the gap is closed: it is within {plan.tol:g} of the cost"
         if last.total >= plan.functions:
             return f"all {plan.functions} functions are used"
@@ -317,34 +367,51 @@ class _Run:
         patience = self.plan.patience
         if len(self.rounds) <= patience:
             return False
-        before, last = self.rounds[-1 - patience], self.rounds[-1]
+        before, last = self.rounds[-1 - patience].gap, self.rounds[-1].gap
+        if before is None or last is None:
+            costs = [one.cost.mean for one in self.rounds]
+            return min(costs[:-patience]) - min(costs) <= self._margin
         # The gap is that of the lowest cost, so it shrinks whenever a cost improves.
-        return before.gap - last.gap <= self._margin
+        return before - last <= self._margin
 
-    def _chosen(self, result: Result, found: Blind) -> tuple[tuple[Function, ...], str]:
+    def _chosen(self, result: Result, found: Imbalance) -> tuple[tuple[Function, ...], str]:
         """Return the functions to add, or none and why."""
-        states = proposed_states(self.model, result, found)
-        if len(states) == 0:
+        assert result.cost is not None
+        places = proposed_points(found, (1.0 - self.model.discount) * abs(result.cost.mean))
+        if len(places) == 0:
             return (), "nothing to add: no residual is left where the weights or the policy go"
         n = min(self.plan.per_round, self.plan.functions - len(self.added))
-        choice = Choice(self.model, self._basis, self.added, found)
-        every, touching = self.model.states, np.unique(result.support.states)
-        new = choice.best(candidates_at(every[states], every[touching]), n)
+        choice = Choice(self._rows_of, self._basis, self.added, found)
+        offered = candidates_at(
+            found.points[places],
+            self._touching(result),
+            # In a continuum nobody comes to the same state twice.
+            indicators=self.backend.lists_states or bool((found.points % 1.0 == 0.0).all()),
+        )
+        new = choice.best(offered, n)
         return new, (
             "nothing to add: every function proposed depends on the basis, or the dual balances it "
             "already; try another basis, or weights that reach more states"
         )
 
+    def _touching(self, result: Result) -> FloatArray:
+        """Return the states (n, d) in which the dual has mass."""
+        states = np.unique(result.support.states, axis=0)
+        return np.asarray(self.model.states[states] if self.backend.lists_states else states)
 
-def _bounds(result: Result) -> tuple[float, float]:
-    assert result.lower_bound is not None
-    assert result.cost is not None
-    return result.lower_bound, result.cost.mean
+    def _rows_of(self, basis: Basis) -> RowSource:
+        rows = self.settings.rows
+        return self.backend.some_rows(basis, np.zeros(0) if rows is None else rows.states)
 
 
 def _is_better(result: Result, best: Result) -> bool:
     """Return whether a result costs less, or as much with a higher bound."""
-    (bound, cost), (highest, lowest) = _bounds(result), _bounds(best)
+    assert result.cost is not None
+    assert best.cost is not None
+    cost, lowest = result.cost.mean, best.cost.mean
+    bound, highest = (
+        -np.inf if one.lower_bound is None else one.lower_bound for one in (result, best)
+    )
     margin = _SAME_COST * abs(lowest)
     return cost < lowest - margin or (cost <= lowest + margin and bound > highest)
 
