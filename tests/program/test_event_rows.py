@@ -244,7 +244,7 @@ def test_two_million_rows_fit_in_two_gigabytes() -> None:
     assert found["rows"] >= 2_000_000
     assert found["stored"] is False
     assert found["pass_seconds"] < 30.0
-    assert found["scans_per_pass"] == found["blocks"]
+    assert found["held_gigabytes"] < 0.01
     assert found["solved"] == "CONVERGED"
     assert found["peak_gigabytes"] < 2.0
 
@@ -261,25 +261,20 @@ sampling = time.perf_counter() - began
 began = time.perf_counter()
 rows = bw.SampledRows(states).on(model, bw.Polynomial(2))
 binding = time.perf_counter() - began
-scans, scan = [], rows.slacks
-rows.slacks = lambda coef, block: (scans.append(block), scan(coef, block))[1]
 coef = np.concatenate([[100.0], np.full(8, 20.0), np.full(36, 0.1)])
 rows.separate(coef, 1.0)
-scans.clear()
 began = time.perf_counter()
 rows.separate(coef, 1.0)
 seconds = time.perf_counter() - began
-blocks = -(-len(states) // ((1 << 16) // 18))
 peak_rows = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 held, n_rows, stored = rows.n_bytes, rows.n_pairs, rows._matrix is not None
-n_scans = len(scans)
-del rows, scan
+del rows
 began = time.perf_counter()
 result = bw.solve(model, bw.Polynomial(2), bw.Fixed(), rows=bw.SampledRows(states))
 solving = time.perf_counter() - began
 print(json.dumps({
-    "rows": n_rows, "stored": stored, "held_gigabytes": held / 2**30, "blocks": blocks,
-    "scans_per_pass": n_scans, "pass_seconds": seconds, "sampling_seconds": sampling,
+    "rows": n_rows, "stored": stored, "held_gigabytes": held / 2**30,
+    "pass_seconds": seconds, "sampling_seconds": sampling,
     "binding_seconds": binding, "peak_gigabytes_rows": peak_rows / 2**20,
     "solve_seconds": solving, "passes": result.reported.passes, "solved": result.status.name,
     "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,

@@ -160,6 +160,8 @@ class Setup(ABC):
         self.simulation = given.simulation
         self.seed = given.seed
         self.jobs = given.jobs
+        if isinstance(rows, ListedRows):
+            rows.jobs = given.jobs
         self.regularisation = given.regularisation
         self._program: Solvable | None = None
         self._others: dict[float, Self] = {}  # by regularisation, shared by all of them

@@ -245,6 +245,7 @@ class EventModel(FunctionModel):
                 "N_DRAWS": self.initial_draws or self.dimension,
                 "SHARED_MOVES": "action" not in takes["move"],
                 "COST_BY_ACTION": "action" in takes["cost"],
+                "HAS_ADMISSIBLE": self.admissible is not None,
                 "IS_TABLE": not callable(self.probability),
                 "HAS_JUMPS": self.jumps is not None,
                 "COMBINES": len(self._data.option_start) > 1,

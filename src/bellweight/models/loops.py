@@ -128,13 +128,19 @@ class Loops:
         )  # fmt: skip
         return rows, cost
 
-    def slacks(self, states: Any, value: Value) -> FloatArray:
-        """Return the Bellman residual (n, A) of all actions, infinite where inadmissible."""
-        slack = np.zeros((len(states), self.n_actions))
+    def slacks(self, states: Any, value: Value) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the Bellman residual (n, A) of all actions, their costs and the values (n,).
+
+        The residual of an inadmissible action is infinite.
+        """
+        slack, cost = np.empty((2, len(states), self.n_actions))
+        values = np.empty(len(states))
         parts = value.functions, value.coef, value.quadratic
-        work = self._work(value.functions)
-        self._call("slacks", writable(states), self.discount, self.data, *parts, slack, work)
-        return slack
+        self._call(
+            "slacks", writable(states), self.discount, self.data, *parts, slack, cost, values,
+            self._work(value.functions),
+        )  # fmt: skip
+        return slack, cost, values
 
     def initial_states(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""
@@ -245,8 +251,8 @@ class Loops:
         return Work(
             np.zeros(self.n_draws), np.zeros(self.dimension, dtype=self.state_type),
             np.zeros(self.dimension), np.zeros(self.n_noise), np.zeros(self.dimension),
-            np.zeros(self.n_events), np.zeros(self.n_actions), np.zeros(n_atoms),
-            np.zeros(n_functions), self._look(policy),
+            np.zeros(self.n_events), np.zeros(self.n_actions), np.zeros(self.n_actions),
+            np.zeros(self.n_actions), np.zeros(n_atoms), np.zeros(n_functions), self._look(policy),
         )  # fmt: skip
 
     def _look(self, policy: Acting | None) -> Look:

@@ -141,7 +141,7 @@ def shortest_dual(
 def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
     """Return by how much all rows (N,) are violated, and the keys of those outside that are."""
     excess = np.concatenate([-slack for _, slack in source.all_slacks(coef.high)])
-    sizes = np.concatenate([source.terms(coef.high, some) for some in source.state_blocks()])
+    sizes = source.all_terms(coef.high)
     sizes += np.abs(source.pair_cost)
     doubtful = excess > -tolerances.ROUNDING * sizes
     doubtful[inside[inside >= 0]] = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +23,8 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.models import TabularModel
-from bellweight.program.listed_rows import ClosestRows, ListedRows
+from bellweight.program.listed_rows import ListedRows
+from bellweight.program.row_blocks import RowBlock, Scale, found_in, joined
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,43 @@ class AllRows:
     def on(self, model: TabularModel, basis: Basis) -> TabularRows:
         """Bind to a model and a basis."""
         return TabularRows(model, basis)
+
+
+class _Values(NamedTuple):
+    """The values (S,) of all states, and the sizes (S,) of the terms that they are made of."""
+
+    values: FloatArray
+    sizes: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class TableBlock(RowBlock):
+    """Rows of a table, from one state on: their transitions (n, S) and costs (n,)."""
+
+    first_state: int
+    transition: sparse.csr_array
+    cost: FloatArray
+
+    def slacks(self, asked: _Values, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        pairs, here = self._places(states)
+        values = asked.values[here]
+        cost = self.cost[pairs]
+        ahead = self.discount * (_row_block(self.transition, pairs) @ asked.values)
+        return cost + ahead - self._by_pair(values, states), cost, values
+
+    def terms(self, asked: _Values, states: slice) -> FloatArray | None:
+        if asked.sizes is None:
+            return None
+        pairs, here = self._places(states)
+        ahead = self.discount * (_row_block(self.transition, pairs) @ asked.sizes)
+        return np.asarray(self._by_pair(asked.sizes[here], states) + ahead)
+
+    def _places(self, states: slice) -> tuple[slice, slice]:
+        pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
+        return pairs, slice(self.first_state + states.start, self.first_state + states.stop)
+
+    def _by_pair(self, numbers: FloatArray, states: slice) -> FloatArray:
+        return np.repeat(numbers, np.diff(self.starts[states.start : states.stop + 1]))
 
 
 class TabularRows(ListedRows):
@@ -44,27 +83,19 @@ class TabularRows(ListedRows):
         self.model = model
         self.pair_start = model.pair_start
         self.pair_cost = model.cost
-        self._latest: tuple[FloatArray, FloatArray] | None = None
-        self._sizes: tuple[FloatArray, FloatArray] | None = None
 
-    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
-        model = self.model
+    def block(self, states: slice) -> TableBlock:
+        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+        starts = self.pair_start[states.start : states.stop + 1] - pairs.start
+        transition = _row_block(self.model.transition, pairs)
+        first = int(pairs.start)
+        return TableBlock(
+            first, starts, self.discount, states.start, transition, self.pair_cost[pairs]
+        )
+
+    def asked(self, coef: FloatArray, *, sizes: bool) -> _Values:
         # Successors lie anywhere, so the values of all states are computed once per pass.
-        if self._latest is None or self._latest[0] is not coef:
-            self._latest = (coef, self.values(coef))
-        values = self._latest[1]
-        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-        following = _row_block(model.transition, pairs) @ values
-        slack = self.pair_cost[pairs] + model.discount * following - values[model.pair_state[pairs]]
-        return slack, values[states]
-
-    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
-        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-        if self._sizes is None or self._sizes[0] is not coef:
-            self._sizes = (coef, self.value_terms(coef))
-        sizes = self._sizes[1]
-        ahead = _row_block(self.model.transition, pairs) @ sizes
-        return np.asarray(sizes[self.model.pair_state[pairs]] + self.discount * ahead)
+        return _Values(self.values(coef), self.value_terms(coef) if sizes else None)
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
@@ -82,7 +113,8 @@ class TabularRows(ListedRows):
     def with_cost(self, cost: FloatArray) -> TabularRows:
         """Return the same rows with other costs (N,) on the right."""
         other = copy(self)
-        other.pair_cost, other._latest = cost, None
+        other.pair_cost = cost
+        other.__dict__.pop("_pieces", None)  # blocks hold the costs
         return other
 
     def exact_rows(self, keys: IntArray) -> Doubled:
@@ -122,7 +154,9 @@ class TabularRows(ListedRows):
             for states, _ in self._feature_blocks()
         ]
         values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-        closest = ClosestRows(self._n_basis)
+        n_close, found = 8 + self._n_basis, []
+        # Nothing is near or rounding here: the slacks have twice the digits.
+        scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
             block = _row_block(model.transition, pairs)
@@ -131,9 +165,11 @@ class TabularRows(ListedRows):
             gained = subtract(ahead, values.at(model.pair_state[pairs]))
             cost = np.zeros(len(gained.high)) if homogeneous else self.pair_cost[pairs]
             slack = add(doubled(cost), gained).high
-            level = (1.0 - self.discount) * np.abs(values.high[model.pair_state[pairs]])
-            closest.add(pairs.start, slack, np.abs(cost) + level + unit, np.zeros(len(slack)))
-        return closest.answer().close
+            starts = self.pair_start[states.start : states.stop + 1] - pairs.start
+            terms = np.zeros(len(slack))
+            here = values.high[states]
+            found.append(found_in(pairs.start, slack, cost, here, starts, scale, n_close, terms))
+        return joined(found, n_close).close
 
     def _dense_features(self, states: IntArray | slice) -> FloatArray:
         features = self.features(states)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.common.status import BasisError
+from bellweight.common.workers import Pieces
 from bellweight.program import conditioning
-from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
+from bellweight.program.row_blocks import RowBlock, Scale, joined
+from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
+_PIECE_PAIRS = 1 << 18  # that are judged together, and sent together where workers are far
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
@@ -56,17 +60,30 @@ class ListedRows(RowSource):
 
     pair_start: IntArray
     pair_cost: FloatArray
+    jobs: int | None = None  # workers of a pass over the rows, all by default
+    _finds_violations = True  # whether the pass before did
 
     @abstractmethod
+    def block(self, states: slice) -> RowBlock:
+        """Return the rows of a range of states by themselves."""
+
+    @abstractmethod
+    def asked(self, coef: FloatArray, *, sizes: bool) -> Any:
+        """Prepare what blocks need to judge coefficients; with `sizes`, those of terms as well."""
+
     def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
         """Return slacks (n,) of all pairs of a range of states, and the states' values."""
+        block, every = self.block(states), slice(0, states.stop - states.start)
+        slack, _, values = block.slacks(self.asked(coef, sizes=False), every)
+        return slack, values
 
-    @abstractmethod
-    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
-        """Return the size (n,) of the terms of rows coef, for all pairs of a range of states.
+    def all_terms(self, coef: FloatArray) -> FloatArray:
+        """Return the size (N,) of the terms of each row times coefficients.
 
         That is |phi(x)|' |coef| + discount E|phi(next)|' |coef|: what rounding is relative to.
         """
+        asked = self.asked(coef, sizes=True)
+        return np.concatenate(self._pieces.map(_terms_of, asked, jobs=self.jobs))
 
     @property
     def n_basis(self) -> int:
@@ -133,35 +150,32 @@ class ListedRows(RowSource):
         return doubled(self.moments(weights)) if exact is None else exact
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
-        closest = ClosestRows(self._n_basis)
-        for states in self.state_blocks():
-            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-            counts = np.diff(self.pair_start[states.start : states.stop + 1])
-            slack, values = self.slacks(coef, states)
-            cost = self.pair_cost[pairs]
-            if homogeneous:
-                slack, cost = slack - cost, np.zeros(len(cost))
-            level = np.repeat((1.0 - self.discount) * np.abs(values), counts)
-            size = np.abs(cost) + level + unit
-            violated = slack < -tolerances.FEASIBILITY * size
-            if violated.any():
-                # Where terms cancel, a violation of the size of their rounding error is none.
-                share = tolerances.ROUNDING / tolerances.FEASIBILITY
-                size[violated] += share * self.terms(coef, states)[violated]
-            near = tolerances.NEAR * (size + level / (1.0 - self.discount))
-            rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
-            doubtful = (slack > near) & (slack <= near + rounded)
-            if doubtful.any():
-                # Neither is a slack of that size.
-                near[doubtful] += tolerances.ROUNDING * self.terms(coef, states)[doubtful]
-            closest.add(pairs.start, slack, size, near)
-        return closest.answer()
+        rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
+        scale = Scale(self.discount, unit, rounded, homogeneous)
+        n_close, pieces = 8 + self._n_basis, self._pieces
+        asked = self.asked(coef, sizes=self._finds_violations)
+        found = pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs)
+        unsure = [k for k, part in enumerate(found) if part is None]
+        if unsure:
+            asked = self.asked(coef, sizes=True)
+            again = pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs, only=unsure)
+            for k, part in zip(unsure, again, strict=True):
+                found[k] = part
+        answer = joined(chain.from_iterable(found), n_close)
+        self._finds_violations = answer.violation > 0.0
+        return answer
 
     def all_slacks(self, coef: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """Go through all pairs once: ranges of pairs, and their slacks."""
-        for states in self.state_blocks():
-            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-            yield pairs, self.slacks(coef, states)[0]
+        asked, start = self.asked(coef, sizes=False), 0
+        for slack in self._pieces.map(_slacks_of, asked, jobs=self.jobs):
+            yield slice(start, start + len(slack)), slack
+            start += len(slack)
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        """The blocks that a pass is cut into; they live where they are worked on."""
+        return Pieces([self.block(states) for states in self.state_blocks(_PIECE_PAIRS)])
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
         whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
@@ -254,10 +268,10 @@ class ListedRows(RowSource):
             states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
             yield states, self.features(states)
 
-    def state_blocks(self) -> Iterator[slice]:
-        """Cut the states into ranges with about the same number of pairs each."""
+    def state_blocks(self, n_pairs: int | None = None) -> Iterator[slice]:
+        """Cut the states into ranges with about this number of pairs each."""
         per_state = max(1, self.n_pairs // len(self._points))
-        size = max(1, _BLOCK_PAIRS // per_state)
+        size = max(1, (n_pairs or _BLOCK_PAIRS) // per_state)
         for start in range(0, len(self._points), size):
             yield slice(start, min(start + size, len(self._points)))
 
@@ -284,42 +298,15 @@ def is_kept(n_entries: int) -> bool:
     return n_entries <= _CACHED_ENTRIES
 
 
-class ClosestRows:
-    """Collects, over the blocks of a pass, the rows of least slack: those worth adding."""
-
-    def __init__(self, n_basis: int) -> None:
-        self._per_block = 8 + n_basis
-        self._near: list[IntArray] = []
-        self._close: list[IntArray] = []
-        self._relative: list[FloatArray] = []
-        self._size: list[FloatArray] = []
-        self._violation = 0.0
-
-    def add(self, start: int, slack: FloatArray, size: FloatArray, near: FloatArray) -> None:
-        """Take in a block of consecutive rows: their slacks, tolerance scales, nearness bounds."""
-        # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
-        size = np.where(size > 0.0, size, 1.0)
-        relative = slack / size
-        self._violation = max(self._violation, -float(slack.min()))
-        self._near.append(start + np.flatnonzero(slack <= near))
-        lowest = _smallest(relative, self._per_block)
-        self._close.append(start + lowest)
-        self._relative.append(relative[lowest])
-        self._size.append(size[lowest])
-
-    def answer(self) -> Separation:
-        """Return what was found in all blocks."""
-        order = np.argsort(np.concatenate(self._relative), kind="stable")
-        chosen = order[: MOST_CLOSE * self._per_block]
-        return Separation(
-            close=np.concatenate(self._close)[chosen].astype(np.int64),
-            close_size=np.concatenate(self._size)[chosen],
-            near=np.concatenate(self._near),
-            violation=self._violation,
-        )
+def _closest_of(block: RowBlock, *asked: Any) -> Any:
+    return block.closest(*asked)
 
 
-def _smallest(values: FloatArray, n: int) -> IntArray:
-    if len(values) <= n:
-        return np.arange(len(values))
-    return np.argpartition(values, n)[:n]
+def _slacks_of(block: RowBlock, asked: Any) -> FloatArray:
+    return block.all_slacks(asked)
+
+
+def _terms_of(block: RowBlock, asked: Any) -> FloatArray:
+    terms = block.terms(asked, slice(0, len(block.starts) - 1))
+    assert terms is not None
+    return terms

@@ -222,7 +222,7 @@ class PenaltyProgram:
         among more rows, it does by the error / delta.
         """
         rows, coef = self.rows, answer.coef.high
-        terms = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
+        terms = rows.all_terms(coef)
         rounding = np.finfo(float).eps * (terms + np.abs(rows.pair_cost))
         paid = np.abs(rows.pair_cost[answer.keys]) + self.regularisation * answer.dual
         moved = float(answer.dual @ rounding[answer.keys])

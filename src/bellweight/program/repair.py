@@ -180,7 +180,7 @@ def _below_all_values(rows: TabularRows) -> FloatArray:
 def _slacks(rows: TabularRows, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the slacks (N,) of all rows, and the size (N,) of the terms they are made of."""
     slack = np.concatenate([block for _, block in rows.all_slacks(coef)])
-    size = np.concatenate([rows.terms(coef, states) for states in rows.state_blocks()])
+    size = rows.all_terms(coef)
     return slack, np.abs(rows.pair_cost) + size
 
 

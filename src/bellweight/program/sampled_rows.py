@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellweight.basis import Basis
 from bellweight.basis.compiled import CompiledBasis
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.short import Short
 from bellweight.common.status import ModelError
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.kernels.tables import n_distinct
+from bellweight.models.loops import Loops, Value
 from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
+from bellweight.program.row_blocks import RowBlock
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,11 +47,57 @@ class SampledRows(Short):
 _PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
 
 
+class _Question(NamedTuple):
+    """Coefficients (K,) of the basis, and their value function as compiled loops take it."""
+
+    coef: FloatArray
+    value: Value
+
+
+@dataclass(frozen=True, eq=False)
+class SampledBlock(RowBlock):
+    """Rows of sampled states (n, d), and what of their features, rows and costs is kept.
+
+    `mask` (n, A) says which actions are admissible, None where all are.
+    """
+
+    states: Any
+    mask: BoolArray | None
+    loops: Loops
+    basis: Basis
+    features: FloatArray | None
+    matrix: FloatArray | None
+    cost: FloatArray | None
+
+    def slacks(self, asked: _Question, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if self.matrix is not None and self.cost is not None:
+            pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
+            slack = self.cost[pairs] - self.matrix[pairs] @ asked.coef
+            return slack, self.cost[pairs], self._features(states) @ asked.coef
+        given = self.states[states].astype(self.loops.state_type)
+        slack, cost, value = self.loops.slacks(given, asked.value)
+        if self.mask is None:
+            return slack.ravel(), cost.ravel(), value
+        return slack[self.mask[states]], cost[self.mask[states]], value
+
+    def terms(self, asked: _Question, states: slice) -> FloatArray:
+        # Where a state leads is not stored; one step from a state its terms are of the same size.
+        sizes = np.abs(self._features(states)) @ np.abs(asked.coef)
+        counts = np.diff(self.starts[states.start : states.stop + 1])
+        return np.repeat((1.0 + self.discount) * sizes, counts)
+
+    def _features(self, states: slice) -> FloatArray:
+        if self.features is not None:
+            return self.features[states]
+        return np.asarray(self.basis(self.states[states].astype(np.float64)))
+
+
 class EventRows(ListedRows):
     """Rows of sampled states of an event or step model.
 
     The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed
-    from the model in every pass and need memory only for the states, the costs and one block.
+    from the model in every pass and need memory only for the states, in the smallest numbers that
+    hold them, and one block.
     """
 
     def __init__(self, model: FunctionModel, basis: Basis, states: Any, origin: str = "") -> None:
@@ -58,52 +107,53 @@ class EventRows(ListedRows):
                 f"states has {repeated} repetitions among {len(states)}, "
                 "expected distinct states: use np.unique(states, axis=0)"
             )
-        super().__init__(basis, states, model.discount)
+        self.states = _smallest(states)
+        super().__init__(basis, self.states, model.discount)
         self.model = model
-        self.states = states
         self.origin = origin
         mask = model.admissible_mask(states)
-        self._mask = mask
-        # Millions of pairs: the state follows from the place, and the action fits a small number.
-        small = np.min_scalar_type(model.n_actions)
-        actions = np.broadcast_to(np.arange(model.n_actions, dtype=small), mask.shape)
-        self._pair_action = actions[mask]
-        self.pair_start = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+        counts = mask.sum(axis=1)
+        self.pair_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._mask = None if counts.min() == model.n_actions else mask
         self._compiled = CompiledBasis.of(self.basis, model.dimension, model.value_counts)
         self._loops = model.loops_with(written=self._compiled.written)
-        n_pairs = len(self._pair_action)
-        self.pair_cost = np.zeros(n_pairs)
         self._matrix: FloatArray | None = None
-        if is_kept(n_pairs * self._n_basis):
-            self._matrix = np.zeros((n_pairs, self._n_basis))
-        for block in self.state_blocks():
-            pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
-            rows, cost = self._computed(pairs, want_rows=self._matrix is not None)
-            self.pair_cost[pairs] = cost
-            if self._matrix is not None:
-                self._matrix[pairs] = rows
+        if is_kept(self.n_pairs * self._n_basis):
+            self._matrix = np.empty((self.n_pairs, self._n_basis))
+            self.pair_cost = np.empty(self.n_pairs)
+            for pairs in self._pair_blocks():
+                self._matrix[pairs], self.pair_cost[pairs] = self._computed(pairs, want_rows=True)
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.pair_start[-1])
+
+    @cached_property
+    def pair_cost(self) -> FloatArray:  # type: ignore[override]
+        """The costs (N,) of all pairs; passes do without."""
+        parts = [self._computed(pairs, want_rows=False)[1] for pairs in self._pair_blocks()]
+        return np.concatenate(parts)
 
     @property
     def n_bytes(self) -> int:
-        """Memory held by the states, the costs and, where kept, features and rows."""
-        kept = [self.states, self.pair_start, self.pair_cost, self._pair_action, self._mask]
-        kept += [array for array in (self._cache, self._matrix) if array is not None]
-        return int(sum(array.nbytes for array in kept))
+        """Memory held by the states and, where kept, features, rows and costs."""
+        kept = [self.states, self.pair_start, self._mask, self._cache, self._matrix]
+        kept.append(self.__dict__.get("pair_cost"))
+        return int(sum(array.nbytes for array in kept if array is not None))
 
-    def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
-        values = np.asarray(self.features(states) @ coef)
-        if self._matrix is not None:
-            pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-            return self.pair_cost[pairs] - self._matrix[pairs] @ coef, values
-        block = self.states[states]
-        slack = self._loops.slacks(block, self._compiled.value(coef, self.model.jumps))
-        return slack[self._mask[states]], values
+    def block(self, states: slice) -> SampledBlock:
+        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
+        starts = self.pair_start[states.start : states.stop + 1] - pairs.start
+        return SampledBlock(
+            int(pairs.start), starts, self.discount, self.states[states],
+            None if self._mask is None else self._mask[states], self._loops, self.basis,
+            None if self._cache is None else np.asarray(self._cache[states]),
+            None if self._matrix is None else self._matrix[pairs],
+            None if self._matrix is None else self.pair_cost[pairs],
+        )  # fmt: skip
 
-    def terms(self, coef: FloatArray, states: slice) -> FloatArray:
-        # Where a state leads is not stored; one step from a state its terms are of the same size.
-        sizes = abs(self.features(states)) @ np.abs(coef)
-        counts = np.diff(self.pair_start[states.start : states.stop + 1])
-        return np.repeat((1.0 + self.discount) * np.asarray(sizes), counts)
+    def asked(self, coef: FloatArray, *, sizes: bool) -> _Question:
+        return _Question(coef, self._compiled.value(coef, self.model.jumps))
 
     def rows_at(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the rows (n, K) and costs (n,) of any pairs, in the sample or not."""
@@ -125,8 +175,16 @@ class EventRows(ListedRows):
         return self._computed(keys, want_rows=True)
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        numbers = np.searchsorted(self.pair_start, keys, side="right") - 1
-        return self.states[numbers], self._pair_action[keys].astype(np.int64)
+        keys = np.asarray(keys, dtype=np.int64)
+        if self._mask is None:
+            numbers, actions = np.divmod(keys, self.model.n_actions)
+        else:
+            numbers = np.searchsorted(self.pair_start, keys, side="right") - 1
+            # The action is the one that is admissible for the k-th time.
+            rank = keys - self.pair_start[numbers]
+            mask = self._mask[numbers]
+            actions = np.argmax(np.cumsum(mask, axis=1) > rank[:, None], axis=1)
+        return self.states[numbers].astype(self._loops.state_type), actions
 
     def span(self) -> FloatArray:
         factor = self.triangle(None)
@@ -146,9 +204,12 @@ class EventRows(ListedRows):
         return wider
 
     def _row_blocks(self) -> Iterator[FloatArray]:
-        for block in self.state_blocks():
-            pairs = np.arange(self.pair_start[block.start], self.pair_start[block.stop])
+        for pairs in self._pair_blocks():
             yield np.asarray(self.rows(pairs)[0]) / np.sqrt(self.n_pairs)
+
+    def _pair_blocks(self) -> Iterator[IntArray]:
+        for block in self.state_blocks():
+            yield np.arange(self.pair_start[block.start], self.pair_start[block.stop])
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
         lists_successors = self.model.value_counts is None
@@ -176,3 +237,10 @@ class EventRows(ListedRows):
             now = np.asarray(self.basis(here.astype(np.float64)))
             rows[part] = now - self.discount * (ahead + idle * now)
         return rows, cost
+
+
+def _smallest(states: Any) -> Any:
+    """Return whole numbers in the smallest type that holds them, others as they are."""
+    if states.dtype.kind not in "iu":
+        return states
+    return states.astype(np.min_scalar_type(int(states.max())))

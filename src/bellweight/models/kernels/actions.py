@@ -4,8 +4,14 @@
 
 import numpy as np
 
-from bellweight.common.compiled import inner
-from bellweight.models.kernels.events import ahead, prepare, quick_quality
+from bellweight.common.compiled import inlined, inner
+from bellweight.models.kernels.events import (
+    AT_ONCE,
+    ahead,
+    fill_at_once,
+    prepare,
+    quick_quality,
+)
 from bellweight.models.kernels.features import value_terms
 from bellweight.models.kernels.layouts import BAD_ACTION, FAULTS, FINE, NO_ACTION
 from bellweight.models.kernels.tables import find, lent_mass, softmax_draw
@@ -18,21 +24,25 @@ from bellweight.models.kernels.user_functions import (
 from bellweight.models.kernels.values import SAME_MASS, TIE, fill_features, is_clear, value_at
 
 
-@inner
-def fill_quality(state, discount, data, functions, coef, quadratic, quality, work):
+@inlined
+def fill_quality(state, discount, data, functions, coef, quadratic, quality, paid, work):
     """Write cost plus discounted value, minus discount times the value here, for every action.
 
-    Inadmissible actions get infinity. Returns a fault and the value at the state.
+    Inadmissible actions get infinity; `paid` gets the costs. Returns a fault and the value at the
+    state.
     """
     here = value_at(state, functions, coef, quadratic, work)
     prepare(state, data, functions, coef, quadratic, here, work)
+    if AT_ONCE:
+        return fill_at_once(state, discount, data, quality, paid, work), here
     for action in range(N_ACTIONS):
-        quality[action] = np.inf
+        quality[action], paid[action] = np.inf, 0.0
         if user_admissible(state, action, data.parameters):
             fault, gain, cost = ahead(state, action, data, functions, coef, quadratic, here, work)
             if fault != FINE:
                 return fault + FAULTS * (action + 1), here
             quality[action] = cost + discount * gain
+            paid[action] = cost
     return FINE, here
 
 
@@ -69,7 +79,7 @@ def greedy_action(state, discount, data, functions, coef, quadratic, ties, work)
             return chosen
     if np.isnan(here):
         fault, here = fill_quality(
-            state, discount, data, functions, coef, quadratic, work.quality, work
+            state, discount, data, functions, coef, quadratic, work.quality, work.paid, work
         )
     if fault != FINE:
         return -fault

@@ -8,7 +8,7 @@ cheapest.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912, SIM110
+# ruff: noqa: PLR0912, SIM102, SIM110
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bellweight.models.kernels.user_functions import (
     COMBINES,
     COST_BY_ACTION,
     DIMENSION,
+    HAS_ADMISSIBLE,
     HAS_JUMPS,
     IS_TABLE,
     N_ACTIONS,
@@ -36,6 +37,8 @@ from bellweight.models.kernels.values import (
     quadratic_value_at,
     value_change,
 )
+
+AT_ONCE = IS_TABLE and SHARED_MOVES
 
 
 @inner
@@ -237,10 +240,27 @@ def with_choice(owner, member, data, look):
     return member
 
 
-@inner
+@inlined
+def jump_change(state, event, data, quadratic, work):
+    """Return the change of a quadratic value by a jump, 0 for one that would leave the bounds."""
+    gain = quadratic.curve[event]
+    for k in range(data.jump_count[event]):
+        i, by = data.jump_at[event, k], data.jump_by[event, k]
+        after = state[i] + by
+        if after < 0 or 0 <= data.upper[i] < after:
+            return 0.0
+        gain += work.slope[i] * by
+    return gain
+
+
+@inlined
 def fill_changes(state, action, data, functions, coef, quadratic, here, work):
     """Write the change of value by each event; NaN for one that leads nowhere."""
     for event in range(N_EVENTS):
+        if HAS_JUMPS:
+            if quadratic is not None:  # by itself: only then is the other branch not compiled
+                work.change[event] = jump_change(state, event, data, quadratic, work)
+                continue
         work.change[event] = np.nan
         if move_to(state, action, event, data, work.successor) == FINE:
             work.change[event] = value_change(
@@ -248,11 +268,56 @@ def fill_changes(state, action, data, functions, coef, quadratic, here, work):
             )
 
 
-@inner
+@inlined
+def fill_gains(data, work):
+    """Write the expected change of value under each action (A,), where chances are a table.
+
+    Events whose chance no action changes are added once for all of them.
+    """
+    gain, base, v = work.gain, 0.0, 0
+    for action in range(N_ACTIONS):
+        gain[action] = 0.0
+    for event in range(N_EVENTS):
+        change = work.change[event]
+        if v < len(data.varying) and data.varying[v] == event:
+            if np.isnan(change):  # which matters only to actions that allow the event
+                for action in range(N_ACTIONS):
+                    if data.varying_chance[v, action] > 0.0:
+                        gain[action] = np.nan
+            else:
+                for action in range(N_ACTIONS):
+                    gain[action] += data.varying_chance[v, action] * change
+            v += 1
+        elif data.table[0, event] > 0.0:
+            base += data.table[0, event] * change
+    for action in range(N_ACTIONS):
+        gain[action] += base
+
+
+@inlined
 def prepare(state, data, functions, coef, quadratic, here, work):
     """Compute what all actions of a state share."""
     if SHARED_MOVES:
         fill_changes(state, 0, data, functions, coef, quadratic, here, work)
+
+
+@inlined
+def fill_at_once(state, discount, data, quality, paid, work):
+    """Write quality and cost of every action from the changes of value; return a fault."""
+    fill_gains(data, work)
+    cost = user_cost(state, 0, data.parameters)
+    for action in range(N_ACTIONS):
+        if COST_BY_ACTION:
+            cost = user_cost(state, action, data.parameters)
+        paid[action] = cost
+        quality[action] = cost + discount * work.gain[action]
+    for action in range(N_ACTIONS):
+        if HAS_ADMISSIBLE and not user_admissible(state, action, data.parameters):
+            quality[action], paid[action] = np.inf, 0.0
+        elif not abs(quality[action]) < np.inf:
+            fault = BAD_COST if abs(work.gain[action]) < np.inf else OUTSIDE
+            return fault + FAULTS * (action + 1)
+    return FINE
 
 
 @inner
@@ -347,14 +412,7 @@ def fill_plain_changes(state, data, quadratic, work):
     for v in range(len(data.varying)):
         event = data.varying[v]
         if HAS_JUMPS:
-            gain, happens = quadratic.curve[event], True
-            for k in range(data.jump_count[event]):
-                i, by = data.jump_at[event, k], data.jump_by[event, k]
-                after = state[i] + by
-                if after < 0 or 0 <= data.upper[i] < after:
-                    happens = False
-                gain += work.slope[i] * by
-            work.change[event] = gain if happens else 0.0
+            work.change[event] = jump_change(state, event, data, quadratic, work)
         elif move_to(state, 0, event, data, work.successor) == FINE:
             work.change[event] = quadratic_change(state, work.successor, quadratic, work)
         else:

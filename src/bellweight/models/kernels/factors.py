@@ -140,6 +140,15 @@ def prepare(state, data, functions, coef, quadratic, here, work):
     """Do nothing: the laws of an action are looked up with the action."""
 
 
+AT_ONCE = False
+
+
+@unmanaged
+def fill_at_once(state, discount, data, quality, paid, work):
+    """Return nothing of use: actions share no successors."""
+    return FINE
+
+
 @unmanaged
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the cost of an action."""

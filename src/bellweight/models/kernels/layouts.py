@@ -287,7 +287,11 @@ class Look(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays that a loop writes to again and again."""
+    """Arrays that a loop writes to again and again.
+
+    `change` (E,) is that of the value by each event; `gain` (A,) the expected change under each
+    action, `paid` (A,) its cost and `quality` (A,) both together.
+    """
 
     u: FloatArray
     successor: Any
@@ -296,6 +300,8 @@ class Work(NamedTuple):
     slope: FloatArray
     change: FloatArray
     quality: FloatArray
+    gain: FloatArray
+    paid: FloatArray
     atoms: FloatArray
     phi: FloatArray
     look: Look

@@ -15,17 +15,21 @@ from bellweight.models.kernels.values import fill_features, keep_noise
 
 
 @unmanaged
-def slacks(states, discount, data, functions, coef, quadratic, slack, work, where):
-    """Write the Bellman residual (n, A) of each state and action, infinite where inadmissible."""
+def slacks(states, discount, data, functions, coef, quadratic, slack, cost, value, work, where):
+    """Write the Bellman residual (n, A) of each state and action, infinite where inadmissible.
+
+    Their costs (n, A) and the values (n,) of the states come with it.
+    """
     for n in range(len(states)):
         for i in range(DIMENSION):
             where.state[i] = states[n, i]
         fault, here = fill_quality(
-            states[n], discount, data, functions, coef, quadratic, slack[n], work
+            states[n], discount, data, functions, coef, quadratic, slack[n], cost[n], work
         )
         if fault != FINE:
             keep_noise(work, where)
             return fault % FAULTS, fault // FAULTS - 1
+        value[n] = here
         for action in range(N_ACTIONS):
             slack[n, action] -= (1.0 - discount) * here
     return FINE, 0

@@ -109,6 +109,15 @@ def prepare(state, data, functions, coef, quadratic, here, work):
     """Do nothing: actions share no successors."""
 
 
+AT_ONCE = False
+
+
+@inner
+def fill_at_once(state, discount, data, quality, paid, work):
+    """Return nothing of use: actions share no successors."""
+    return FINE
+
+
 @inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the expected cost of an action."""

@@ -52,7 +52,7 @@ def quadratic_value_at(state, quadratic, slope):
     return total
 
 
-@inner
+@inlined
 def value_at(state, functions, coef, quadratic, work):
     """Return the value of a state and prepare the slope for differences around it."""
     if quadratic is not None:

@@ -104,6 +104,15 @@ def features_after(following, functions, work):
     return features_of(following, functions, written)
 
 
+AT_ONCE = False
+
+
+@unmanaged
+def fill_at_once(state, discount, data, quality, paid, work):
+    """Return nothing of use: actions share no successors."""
+    return FINE
+
+
 @unmanaged
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the expected cost of an action."""

@@ -1,0 +1,116 @@
+"""Pieces of data that are worked on where they live: by threads here, or on a Dask cluster.
+
+Threads are the default; `joblib.parallel_config` names another backend. On a Dask cluster every
+piece is sent once and stays with the workers; when one dies, Dask makes what it held again, from
+the scheduler's copy. Which pieces there are does not depend on the workers, and answers come in the
+order of the pieces: results are the same for any number of workers.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
+from typing import Any
+
+from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
+
+from bellweight.common import checks
+from bellweight.common.status import WorkerError
+
+_checked: weakref.WeakSet[Any] = weakref.WeakSet()  # clients whose workers were asked
+
+
+class Pieces:
+    """Pieces of data; `map` applies a function to each of them, wherever they are."""
+
+    def __init__(self, pieces: Sequence[Any]) -> None:
+        self._pieces = list(pieces)
+        self._held: dict[int, list[Any]] = {}  # futures of the pieces, by the client's identity
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_pieces": self._pieces, "_held": {}}  # a cluster is that of its own process
+
+    def map(
+        self,
+        work: Callable[..., Any],
+        *shared: Any,
+        jobs: int | None = None,
+        only: Sequence[int] | None = None,
+    ) -> list[Any]:
+        """Return work(piece, *shared) for every piece, or for those named only, in order."""
+        chosen = range(len(self._pieces)) if only is None else only
+        if len(chosen) <= 1:
+            return [work(self._pieces[k], *shared) for k in chosen]
+        client = dask_client()
+        if client is not None:
+            return self._on_cluster(client, work, shared, chosen)
+        workers = -1 if jobs is None else checks.count(jobs, "jobs")
+        run = Parallel(n_jobs=workers, prefer="threads")
+        try:
+            return list(run(delayed(work)(self._pieces[k], *shared) for k in chosen))
+        except BrokenExecutor as problem:
+            raise WorkerError(
+                f"a worker process died in a pass ({type(problem).__name__}): use fewer jobs if "
+                "memory ran out, threads, or Dask, which retries",
+                {},
+            ) from problem
+
+    def _on_cluster(
+        self, client: Any, work: Callable[..., Any], shared: tuple[Any, ...], chosen: Sequence[int]
+    ) -> list[Any]:
+        if id(client) not in self._held:
+            # Submitted, not scattered: what a dead worker held is then made again.
+            self._held = {id(client): [client.submit(_same, p, pure=False) for p in self._pieces]}
+        held = self._held[id(client)]
+        given = [client.submit(_same, part, pure=False) for part in shared]
+        asked = [client.submit(work, held[k], *given, pure=False) for k in chosen]
+        return list(client.gather(asked))
+
+
+def dask_client() -> Any | None:
+    """Return the client of the Dask cluster that `joblib.parallel_config` names, if it names one.
+
+    Its workers are asked once whether they run the same version.
+    """
+    client = getattr(get_active_backend()[0], "client", None)
+    if client is not None and client not in _checked:
+        _check_versions(client)
+        _checked.add(client)
+    return client
+
+
+def _check_versions(client: Any) -> None:
+    here = version()
+    try:
+        found = client.run(version)
+    except Exception as problem:
+        raise WorkerError(
+            f"the workers of the cluster cannot run Bellweight ({type(problem).__name__}: "
+            f"{problem}): install version {here[0]} there",
+            {},
+        ) from problem
+    for worker, there in found.items():
+        if there != here:
+            raise WorkerError(
+                f"worker {worker} has Bellweight {there[0]} with Numba {there[1]}, and this "
+                f"process {here[0]} with {here[1]}: install the same versions there",
+                {},
+            )
+
+
+def version() -> tuple[str, str]:
+    """Return the versions that decide what compiled code does: Bellweight's and Numba's."""
+    from importlib.metadata import version as of
+
+    import bellweight
+
+    return bellweight.__version__, of("numba")
+
+
+def _same(piece: Any) -> Any:
+    return piece

@@ -1,0 +1,69 @@
+"""The compiled scan of slacks. Importing this file loads Numba."""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: PLR0912
+
+import numpy as np
+
+from bellweight.common.compiled import unmanaged
+
+
+@unmanaged
+def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size, near):
+    """Find the rows of least relative slack and those that may be tight.
+
+    The scale of a row is its cost, its value per step and `unit`. Where terms cancel, a violation
+    or a slack of the size of their rounding error is none, so scales of such rows get a share of
+    the terms' size; the first answer is False where that is needed and `terms` is empty. Returns
+    also how many places and near rows were written, and the largest violation.
+    """
+    feasibility, nearness, rounding = limits
+    n_found, n_near, violation, worst = 0, 0, -np.inf, 0
+    for state in range(len(value)):
+        level, size_here = (1.0 - scale.discount) * abs(value[state]), abs(value[state])
+        least, low, high = np.inf, np.inf, 0.0
+        for row in range(starts[state], starts[state + 1]):
+            s, paid = slack[row], abs(cost[row])
+            if scale.homogeneous:
+                s -= cost[row]
+                paid = 0.0
+            least, low, high = min(least, s), min(low, paid), max(high, paid)
+        violation = max(violation, -least)
+        if n_found == len(place):
+            # Most states are neither near nor among the closest: one look at the least is enough.
+            of = level + scale.unit + (high if relative[worst] >= 0.0 else low)
+            edge = nearness * (high + level + scale.unit + size_here) + scale.rounded
+            if least > edge and not least < relative[worst] * of:
+                continue
+        for row in range(starts[state], starts[state + 1]):
+            s, paid = slack[row], cost[row]
+            if scale.homogeneous:
+                s -= paid
+                paid = 0.0
+            of = abs(paid) + level + scale.unit
+            allowed = 0.0
+            if s < -feasibility * of:
+                if len(terms) == 0:
+                    return False, 0, 0, 0.0
+                of += rounding / feasibility * terms[row]
+            close = nearness * (of + size_here)
+            if close < s <= close + scale.rounded:
+                if len(terms) == 0:
+                    return False, 0, 0, 0.0
+                allowed = rounding * terms[row]
+            if s <= close + allowed:
+                near[n_near] = row
+                n_near += 1
+            # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
+            of = of if of > 0.0 else 1.0
+            if n_found < len(place):
+                worst = n_found
+                n_found += 1
+            elif not s < relative[worst] * of:
+                continue
+            place[worst], relative[worst], size[worst] = row, s / of, of
+            if n_found == len(place):
+                for k in range(n_found):
+                    if relative[k] > relative[worst]:
+                        worst = k
+    return True, n_found, n_near, violation

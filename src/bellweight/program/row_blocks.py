@@ -1,0 +1,133 @@
+"""Blocks of rows, and which of their rows are worth adding: what may happen on other machines.
+
+A block holds consecutive states of a list and all that is needed to judge coefficients there, so it
+can live where it is worked on. One compiled scan of its slacks finds the rows of least slack and
+those that may be tight; nothing of the size of the rows is kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bellweight.common import tolerances
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.models.kernels.layouts import writable
+from bellweight.program.row_source import MOST_CLOSE, Separation
+
+_SCANNED_PAIRS = 1 << 15  # rows at a time: their slacks stay in the processor's cache
+
+
+class Scale(NamedTuple):
+    """What slacks are compared with.
+
+    `unit` is added to the scale of every row; `rounded` bounds the rounding error of any slack;
+    `homogeneous` slacks leave out the costs.
+    """
+
+    discount: float
+    unit: float
+    rounded: float
+    homogeneous: bool
+
+
+class Closest(NamedTuple):
+    """Of one scan: keys of the rows of least slack, relative to their sizes, and of near rows."""
+
+    keys: IntArray
+    relative: FloatArray
+    size: FloatArray
+    near: IntArray
+    violation: float
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock(ABC):
+    """The rows of consecutive states; pairs of its state x are starts[x]:starts[x + 1].
+
+    `first` is the key of its first row. What is asked of a block is prepared by its row source.
+    """
+
+    first: int
+    starts: IntArray
+    discount: float
+
+    @abstractmethod
+    def slacks(self, asked: Any, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return slacks and costs (n,) of all pairs of some states, and the states' values."""
+
+    @abstractmethod
+    def terms(self, asked: Any, states: slice) -> FloatArray | None:
+        """Return the size (n,) of the terms of the rows of some states; None if not prepared."""
+
+    def all_slacks(self, asked: Any) -> FloatArray:
+        """Return the slacks (n,) of all its pairs."""
+        return np.concatenate([self.slacks(asked, states)[0] for states in self._scanned()])
+
+    def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest | None] | None:
+        """Return what each scan finds; None where sizes of terms are needed and not prepared."""
+        found: list[Closest | None] = []
+        for states in self._scanned():
+            starts = self.starts[states.start : states.stop + 1]
+            slack, cost, value = self.slacks(asked, states)
+            first, starts = self.first + int(starts[0]), starts - starts[0]
+            part = found_in(first, slack, cost, value, starts, scale, n_close)
+            if part is None:
+                terms = self.terms(asked, states)
+                if terms is None:
+                    return None
+                part = found_in(first, slack, cost, value, starts, scale, n_close, terms)
+            found.append(part)
+        return found
+
+    def _scanned(self) -> Iterator[slice]:
+        n = len(self.starts) - 1
+        size = max(1, _SCANNED_PAIRS * n // max(1, int(self.starts[-1])))
+        for start in range(0, n, size):
+            yield slice(start, min(start + size, n))
+
+
+def found_in(
+    first: int,
+    slack: FloatArray,
+    cost: FloatArray,
+    value: FloatArray,
+    starts: IntArray,
+    scale: Scale,
+    n_close: int,
+    terms: FloatArray | None = None,
+) -> Closest | None:
+    """Scan slacks (n,); None where the sizes of terms are needed and not given."""
+    from bellweight.program.compiled_scan import scan  # loads the compiler
+
+    n = min(n_close, len(slack))
+    place, near = np.empty(n, dtype=np.int64), np.empty(len(slack), dtype=np.int64)
+    relative, size = np.empty(n), np.empty(n)
+    limits = (tolerances.FEASIBILITY, tolerances.NEAR, tolerances.ROUNDING)
+    given = np.zeros(0) if terms is None else terms
+    known, n_found, n_near, violation = scan(
+        slack, writable(cost), value, starts, scale, limits, given, place, relative, size, near
+    )
+    if not known:
+        return None
+    return Closest(
+        first + place[:n_found], relative[:n_found], size[:n_found], first + near[:n_near],
+        violation,
+    )  # fmt: skip
+
+
+def joined(parts: Iterable[Closest | None], n_close: int) -> Separation:
+    """Return the answer of a pass from those of its scans, in order."""
+    known = [part for part in parts if part is not None]
+    keys, relative, size, near, violations = zip(*known, strict=True)
+    order = np.argsort(np.concatenate(relative), kind="stable")[: MOST_CLOSE * n_close]
+    return Separation(
+        close=np.concatenate(keys)[order],
+        close_size=np.concatenate(size)[order],
+        near=np.concatenate(near),
+        violation=max(0.0, *violations),
+    )

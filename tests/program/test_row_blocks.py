@@ -1,0 +1,159 @@
+"""Passes over rows in blocks: on threads, processes and a Dask cluster, the same to the last bit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import event_models as em
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import bellweight as bw
+from bellweight.common import workers
+from bellweight.common.workers import Pieces
+from bellweight.program import AllRows, ListedRows, listed_rows
+
+BASIS = bw.Polynomial(2)
+
+
+@pytest.fixture(params=["sampled", "table"])
+def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ListedRows:
+    """Rows in a dozen blocks, none of them stored."""
+    monkeypatch.setattr(listed_rows, "_CACHED_ENTRIES", 0)
+    monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
+    if request.param == "table":
+        return AllRows().on(em.network_truth(), BASIS)
+    return bw.SampledRows(em.network_truth().states.astype(np.int64)).on(em.network(), BASIS)
+
+
+def coefficients() -> list[em.FloatArray]:
+    rng = np.random.default_rng(1)
+    return [np.zeros(15), rng.normal(size=15), np.eye(15)[0] * 1e3]
+
+
+def answers(rows: ListedRows) -> list[Any]:
+    """All that a pass can say."""
+    found: list[Any] = []
+    for coef in coefficients():
+        part = rows.separate(coef, 1.0)
+        found += [part.close, part.close_size, part.near, np.array(part.violation)]
+        found.append(np.concatenate([slack for _, slack in rows.all_slacks(coef)]))
+    return found
+
+
+def same(first: list[Any], second: list[Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_pass_finds_what_all_slacks_say(rows: ListedRows) -> None:
+    """Against plain NumPy over all rows at once."""
+    assert len(rows._pieces) > 4
+    matrix, cost = rows.rows(np.arange(rows.n_pairs))
+    for coef in coefficients():
+        slack = cost - np.asarray(matrix) @ coef
+        counts = np.diff(rows.pair_start)
+        level = np.repeat(np.abs(rows.values(coef)), counts) * (1.0 - rows.discount)
+        relative = slack / (np.abs(cost) + level + 1.0)
+        found = rows.separate(coef, 1.0)
+        assert found.violation == pytest.approx(max(0.0, -slack.min()), abs=1e-9)
+        worst = np.sort(relative)[: len(found.close)]
+        if len(found.close) == rows.n_pairs:
+            continue
+        np.testing.assert_allclose(relative[found.close][:10], worst[:10], rtol=1e-6, atol=1e-9)
+        homogeneous = rows.separate(coef, 1.0, homogeneous=True)
+        growth = np.asarray(matrix) @ coef
+        assert homogeneous.violation == pytest.approx(max(0.0, growth.max()), abs=1e-9)
+
+
+def test_threads_and_processes_say_the_same(rows: ListedRows) -> None:
+    rows.jobs = 1
+    one = answers(rows)
+    rows.jobs = 3
+    assert same(one, answers(rows))
+    with joblib.parallel_config(backend="loky"):
+        assert same(one, answers(rows))
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(2, timeout=120)
+        yield client
+
+
+def test_a_cluster_says_the_same_and_keeps_the_blocks(rows: ListedRows, dask: Client) -> None:
+    rows.jobs = 1
+    here = answers(rows)
+    with joblib.parallel_config(backend="dask"):
+        assert same(here, answers(rows))
+        held = rows._pieces._held[id(dask)]
+        again = answers(rows)
+        assert same(here, again)
+    assert rows._pieces._held[id(dask)] is held  # sent once for all passes
+    owners = {worker for places in dask.who_has(held).values() for worker in places}
+    assert len(owners) == 2
+
+
+def slow_sum(piece: em.FloatArray, folder: Path, pause: float) -> float:
+    (folder / f"{int(piece[0])}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    time.sleep(pause)
+    return float(piece.sum())
+
+
+def test_a_worker_that_dies_in_a_pass_changes_nothing(dask: Client, tmp_path: Path) -> None:
+    pieces = Pieces([np.arange(k, k + 100.0) for k in range(8)])
+    expected = pieces.map(slow_sum, tmp_path, 0.0)
+    for entry in tmp_path.glob("*-*-*"):
+        entry.unlink()
+    killed: list[int] = []
+
+    def kill() -> None:
+        deadline = time.monotonic() + 120.0
+        while time.monotonic() < deadline and not killed:
+            begun = sorted(tmp_path.glob("*-*-*"))
+            if len(begun) >= 3:
+                victim = int(begun[0].name.split("-")[1])
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with joblib.parallel_config(backend="dask"):
+        found = pieces.map(slow_sum, tmp_path, 0.4)
+        killer.join()
+        assert found == expected
+        assert pieces.map(slow_sum, tmp_path, 0.0) == expected  # what it held was made again
+    begun = [entry.name.split("-")[0] for entry in tmp_path.glob("*-*-*")]
+    assert killed[0] != os.getpid()
+    assert len(begun) > 16
+
+
+def test_workers_of_another_version_are_refused(
+    dask: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_checked", workers.weakref.WeakSet())
+    monkeypatch.setattr(bw, "__version__", "0.0.1")
+    with (
+        joblib.parallel_config(backend="dask"),
+        pytest.raises(bw.errors.WorkerError, match=r"this process 0\.0\.1.*same versions"),
+    ):
+        Pieces([1, 2]).map(abs)
