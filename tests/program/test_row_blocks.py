@@ -1,4 +1,4 @@
-"""Passes over rows in blocks: on threads, processes and a Dask cluster, the same to the last bit."""
+"""Passes over rows in blocks: threads, processes and a Dask cluster say the same, bit for bit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lis
     monkeypatch.setattr(listed_rows, "_CACHED_ENTRIES", 0)
     monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
     if request.param == "table":
-        return AllRows().on(em.network_truth(), BASIS)
+        return AllRows().on(em.network().to_tabular(), BASIS)
     return bw.SampledRows(em.network_truth().states.astype(np.int64)).on(em.network(), BASIS)
 
 
