@@ -34,9 +34,10 @@ NAMES = (
     "memory",
     "startup",
     "distinct_states",
+    "row_passes",
     "growth",
 )
-QUICK_NAMES = ("startup", "distinct_states", "growth")
+QUICK_NAMES = ("startup", "distinct_states", "row_passes", "growth")
 MOST_LOST = 0.2
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
 

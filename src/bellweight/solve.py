@@ -29,6 +29,7 @@ from bellweight.models import Model
 from bellweight.models.announce import announcing, to_stderr
 from bellweight.program import (
     AllRows,
+    DrawnRows,
     LocalRows,
     PricedRows,
     Repaired,
@@ -55,7 +56,7 @@ __all__ = [
 _HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
 _MUCH = 0.01  # of the bound: a repair that takes more is told
 Watch = Callable[[HistoryEntry], None]
-Rows = AllRows | SampledRows | PricedRows | LocalRows
+Rows = AllRows | SampledRows | DrawnRows | PricedRows | LocalRows
 Found = TypeVar("Found")
 Warned = TypeVar("Warned", bound="Result | PlanResult")
 
@@ -101,7 +102,8 @@ def solve(
         method: how the weights are chosen, such as `DIA()`; or a plan, such as `Auto()`, which
             makes several solves with these arguments and returns what it says.
         rows: the Bellman rows of models whose states are not listed. An event or step model takes
-            `SampledRows(states)`; an event model also `LocalRows()` where it declares its scopes
+            `SampledRows(states)`, or `program.DrawnRows(n)` where they are too many to be
+            stored; an event model also `LocalRows()` where it declares its scopes
             and the basis has functions of few coordinates: then all states count. Without it one
             of the two is taken, and the result says which.
         simulation: how occupancies are estimated; on tabular models everything is exact.

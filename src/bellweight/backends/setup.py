@@ -27,6 +27,7 @@ from bellweight.program import (
     Repaired,
     RowSource,
     Solution,
+    StreamedRows,
 )
 from bellweight.simulation import Occupancy, Simulation
 
@@ -160,7 +161,7 @@ class Setup(ABC):
         self.simulation = given.simulation
         self.seed = given.seed
         self.jobs = given.jobs
-        if isinstance(rows, ListedRows):
+        if isinstance(rows, ListedRows | StreamedRows):
             rows.jobs = given.jobs
         self.regularisation = given.regularisation
         self._program: Solvable | None = None

@@ -34,12 +34,14 @@ from bellweight.policies import Greedy, Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import (
+    DrawnRows,
     EliminatedRows,
     EventRows,
     ListedRows,
     LocalRows,
     Repaired,
     SampledRows,
+    StreamedRows,
     repaired_locally,
 )
 from bellweight.simulation import (
@@ -169,6 +171,22 @@ class FunctionSetup(SimulatedSetup):
         return self.rows.model.initial_moments(words)
 
 
+class StreamedSetup(FunctionSetup):
+    """Rows of states that are drawn anew in every pass: they are not listed."""
+
+    rows: StreamedRows  # type: ignore[assignment]
+
+    @property
+    def listed_rows(self) -> None:
+        return None
+
+    @property
+    def size_text(self) -> str:
+        rows = self.rows
+        drawn = f"{rows.n_pairs:,} rows drawn anew in every pass"
+        return f"{rows.model.dimension} dimensions, {drawn}, discount {rows.discount:g}"
+
+
 class LocalSetup(FunctionSetup):
     """Rows of all states, found by elimination: what holds on them is proven."""
 
@@ -226,6 +244,13 @@ class FunctionBackend(Backend[AnyFunctionModel]):
                     "SampledRows(states)"
                 )
             return LocalSetup(rows.on(self.model, basis), settings, self)
+        if isinstance(rows, DrawnRows):
+            if settings.regularisation > 0.0:
+                raise ArgumentError(
+                    f"regularisation is {settings.regularisation:g}, expected 0 with DrawnRows: it "
+                    "needs numbers for every row; use SampledRows(states)"
+                )
+            return StreamedSetup(rows.on(self.model, basis), settings, self)
         if not isinstance(rows, SampledRows):
             raise ArgumentError(f"the states of {self.noun} cannot be enumerated: {_WHICH_ROWS}")
         return self.sampled_setup(rows.on(self.model, basis), settings, self)

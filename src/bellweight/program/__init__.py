@@ -8,6 +8,7 @@ from bellweight.program.all_rows import AllRows, TabularRows
 from bellweight.program.alp import AlpProgram, solve_alp
 from bellweight.program.box_proof import proof_text, repaired_in_box
 from bellweight.program.box_search import WorstRow, worst_row
+from bellweight.program.drawn_rows import DrawnRows, StreamedRows
 from bellweight.program.integer_program import IntegerProgram
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.local_repair import growing_row, repaired_locally
@@ -24,6 +25,7 @@ __all__ = [
     "AllRows",
     "AlpProgram",
     "Audit",
+    "DrawnRows",
     "EliminatedRows",
     "EventRows",
     "IntegerProgram",
@@ -39,6 +41,7 @@ __all__ = [
     "SampledRows",
     "Separation",
     "Solution",
+    "StreamedRows",
     "TabularRows",
     "WorstRow",
     "cost_unit",

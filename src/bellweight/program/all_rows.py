@@ -47,9 +47,15 @@ class _Values(NamedTuple):
 class TableBlock(RowBlock):
     """Rows of a table, from one state on: their transitions (n, S) and costs (n,)."""
 
+    first: int
+    starts: IntArray
+    discount: float
     first_state: int
     transition: sparse.csr_array
     cost: FloatArray
+
+    def pair_starts(self) -> IntArray:
+        return self.starts
 
     def slacks(self, asked: _Values, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         pairs, here = self._places(states)

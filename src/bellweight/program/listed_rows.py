@@ -307,6 +307,6 @@ def _slacks_of(block: RowBlock, asked: Any) -> FloatArray:
 
 
 def _terms_of(block: RowBlock, asked: Any) -> FloatArray:
-    terms = block.terms(asked, slice(0, len(block.starts) - 1))
+    terms = block.terms(asked, slice(0, len(block.pair_starts()) - 1))
     assert terms is not None
     return terms

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,16 +44,17 @@ class Closest(NamedTuple):
     violation: float
 
 
-@dataclass(frozen=True, eq=False)
 class RowBlock(ABC):
-    """The rows of consecutive states; pairs of its state x are starts[x]:starts[x + 1].
+    """The rows of consecutive states; `first` is the key of the first row.
 
-    `first` is the key of its first row. What is asked of a block is prepared by its row source.
+    What is asked of a block is prepared by its row source.
     """
 
     first: int
-    starts: IntArray
-    discount: float
+
+    @abstractmethod
+    def pair_starts(self) -> IntArray:
+        """Return where the pairs of each state begin (n + 1,), from 0 on."""
 
     @abstractmethod
     def slacks(self, asked: Any, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -66,13 +66,15 @@ class RowBlock(ABC):
 
     def all_slacks(self, asked: Any) -> FloatArray:
         """Return the slacks (n,) of all its pairs."""
-        return np.concatenate([self.slacks(asked, states)[0] for states in self._scanned()])
+        scanned = self._scanned(self.pair_starts())
+        return np.concatenate([self.slacks(asked, states)[0] for states in scanned])
 
     def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest | None] | None:
         """Return what each scan finds; None where sizes of terms are needed and not prepared."""
         found: list[Closest | None] = []
-        for states in self._scanned():
-            starts = self.starts[states.start : states.stop + 1]
+        every = self.pair_starts()
+        for states in self._scanned(every):
+            starts = every[states.start : states.stop + 1]
             slack, cost, value = self.slacks(asked, states)
             first, starts = self.first + int(starts[0]), starts - starts[0]
             part = found_in(first, slack, cost, value, starts, scale, n_close)
@@ -84,9 +86,10 @@ class RowBlock(ABC):
             found.append(part)
         return found
 
-    def _scanned(self) -> Iterator[slice]:
-        n = len(self.starts) - 1
-        size = max(1, _SCANNED_PAIRS * n // max(1, int(self.starts[-1])))
+    @staticmethod
+    def _scanned(starts: IntArray) -> Iterator[slice]:
+        n = len(starts) - 1
+        size = max(1, _SCANNED_PAIRS * n // max(1, int(starts[-1])))
         for start in range(0, n, size):
             yield slice(start, min(start + size, n))
 

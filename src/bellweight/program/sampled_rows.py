@@ -41,13 +41,20 @@ class SampledRows(Short):
 
     def on(self, model: FunctionModel, basis: Basis) -> EventRows:
         """Bind to a model and a basis."""
-        return EventRows(model, basis, model.check_states(self.states), self.origin)
+        states = model.check_states(self.states)
+        repeated = len(states) - n_distinct(states)
+        if repeated:
+            raise ModelError(
+                f"states has {repeated} repetitions among {len(states)}, "
+                "expected distinct states: use np.unique(states, axis=0)"
+            )
+        return EventRows(model, basis, states, self.origin)
 
 
 _PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
 
 
-class _Question(NamedTuple):
+class Question(NamedTuple):
     """Coefficients (K,) of the basis, and their value function as compiled loops take it."""
 
     coef: FloatArray
@@ -61,6 +68,9 @@ class SampledBlock(RowBlock):
     `mask` (n, A) says which actions are admissible, None where all are.
     """
 
+    first: int
+    starts: IntArray
+    discount: float
     states: Any
     mask: BoolArray | None
     loops: Loops
@@ -69,7 +79,10 @@ class SampledBlock(RowBlock):
     matrix: FloatArray | None
     cost: FloatArray | None
 
-    def slacks(self, asked: _Question, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def pair_starts(self) -> IntArray:
+        return self.starts
+
+    def slacks(self, asked: Question, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         if self.matrix is not None and self.cost is not None:
             pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
             slack = self.cost[pairs] - self.matrix[pairs] @ asked.coef
@@ -80,7 +93,7 @@ class SampledBlock(RowBlock):
             return slack.ravel(), cost.ravel(), value
         return slack[self.mask[states]], cost[self.mask[states]], value
 
-    def terms(self, asked: _Question, states: slice) -> FloatArray:
+    def terms(self, asked: Question, states: slice) -> FloatArray:
         # Where a state leads is not stored; one step from a state its terms are of the same size.
         sizes = np.abs(self._features(states)) @ np.abs(asked.coef)
         counts = np.diff(self.starts[states.start : states.stop + 1])
@@ -101,12 +114,6 @@ class EventRows(ListedRows):
     """
 
     def __init__(self, model: FunctionModel, basis: Basis, states: Any, origin: str = "") -> None:
-        repeated = len(states) - n_distinct(states)
-        if repeated:
-            raise ModelError(
-                f"states has {repeated} repetitions among {len(states)}, "
-                "expected distinct states: use np.unique(states, axis=0)"
-            )
         self.states = _smallest(states)
         super().__init__(basis, self.states, model.discount)
         self.model = model
@@ -152,8 +159,8 @@ class EventRows(ListedRows):
             None if self._matrix is None else self.pair_cost[pairs],
         )  # fmt: skip
 
-    def asked(self, coef: FloatArray, *, sizes: bool) -> _Question:
-        return _Question(coef, self._compiled.value(coef, self.model.jumps))
+    def asked(self, coef: FloatArray, *, sizes: bool) -> Question:
+        return Question(coef, self._compiled.value(coef, self.model.jumps))
 
     def rows_at(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the rows (n, K) and costs (n,) of any pairs, in the sample or not."""
