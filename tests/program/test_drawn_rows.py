@@ -56,8 +56,8 @@ def test_a_run_that_was_cut_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(StreamedRows, "separate", counted)
     limit = True
+    DrawnRows(STATES, 3, kept).on(em.network(), BASIS).separate(np.ones(15), 1.0)
     with pytest.raises(KeyboardInterrupt):
-        DrawnRows(STATES, 3, kept).on(em.network(), BASIS).separate(np.ones(15), 1.0)
         drawn(kept_in=kept)
     limit, before = False, len(passes)
     assert before == 2
@@ -75,7 +75,7 @@ def test_files_of_other_runs_are_refused(tmp_path: Path) -> None:
     DrawnRows(STATES, 3, kept).on(em.network(), BASIS).separate(np.ones(15), 1.0)
     with pytest.raises(bw.errors.ArgumentError, match="another model, basis, seed"):
         DrawnRows(STATES, 4, kept).on(em.network(), BASIS)
-    kept.write_text("[]")
+    kept.write_text("[]", encoding="utf-8")
     with pytest.raises(bw.errors.ArgumentError, match="holds no rows that a run has kept"):
         DrawnRows(STATES, 3, kept).on(em.network(), BASIS)
     with pytest.raises(bw.errors.ArgumentError, match="states is 0"):

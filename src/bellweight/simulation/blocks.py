@@ -25,6 +25,7 @@ from bellweight.common import checks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, WorkerError
 from bellweight.common.streams import Keys, stream_keys
+from bellweight.common.workers import dask_client
 from bellweight.simulation.episodes import Episodes
 
 BLOCK = 1_024
@@ -73,6 +74,7 @@ def run_blocks(
     done: dict[tuple[int, int], Any] = {} if finished is None else dict(finished)
     todo = [edge for edge in pairwise(edges) if edge not in done]
     workers = -1 if jobs is None else checks.count(jobs, "jobs")
+    dask_client()  # says what is wrong with the workers of a cluster
     work = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
     try:
         for edge, answer in zip(todo, work(delayed(task)(*edge) for edge in todo), strict=True):
