@@ -46,6 +46,7 @@ ROOMS = [
     "reproduce",
     "testing",
     "cli",
+    "__main__",
 ]
 
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")

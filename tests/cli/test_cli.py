@@ -231,6 +231,8 @@ def test_foreign_and_missing_files_are_one_line(
         (["solve", *QUEUE, "--option", "capacity"], "KEY=VALUE"),
         (["solve", *QUEUE, "--resume", "x.npz", "--method", "dia"], "leave out --method"),
         (["reproduce", "table9"], "did you mean table"),
+        (["solve", *QUEUE, "--states", "ten"], "error: --states takes a whole number (see"),
+        (["solve", *QUEUE, "--tol", "small"], "error: --tol takes a number (see"),
         (["reproduce", "table1", "--exact", "--episodes", "10"], "not both"),
         (
             ["evaluate", "x.npz", "--model", "m.npz", "--episodes", "9", "--half-width", "1"],

@@ -82,7 +82,8 @@ def _sections(found: Demo) -> Iterator[Section]:
         "policy",
         "What Bellweight's policy does there",
         second.replace("+-", "±")
-        + " The maps show which three queues it serves, by the length of the two longest.",
+        + " The maps show which three queues it serves, by the lengths of two of them: x1 is the "
+        "length of queue 1.",
         network.ours.charts("policy"),
     )
     yield Section("origin", "Made by", "", (facts_table("", [*_settings(found), *origin()]),))
