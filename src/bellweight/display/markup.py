@@ -49,7 +49,8 @@ def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None
         if links and first in links:
             head_cell = f'<a href="{escape(links[first])}">{head_cell}</a>'
         cells = [
-            f'<td class="{side}{" none" * (cell == "-")}" data-name="{escape(column.heading, quote=True)}">'
+            f'<td class="{side}{" none" * (cell == "-")}" '
+            f'data-name="{escape(column.heading, quote=True)}">'
             f"{_number(cell) if side == 'number' else escape(cell)}</td>"
             for cell, side, column in zip(others, sides[1:], columns[1:], strict=True)
         ]
