@@ -21,7 +21,17 @@ def test_there_are_examples() -> None:
     assert len(FILES) >= 8
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+LONG = {"ageing_stock", "resource_booking"}
+"""Examples that take most of a minute, and whose problems have tests of their own."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
+        for path in FILES
+    ],
+)
 def test_example_runs_and_draws(path: Path, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "error", path, "--quick"],

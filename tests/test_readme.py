@@ -80,7 +80,21 @@ def test_no_block_escapes_the_tests(page: Path) -> None:
             assert all(line.startswith("$ bellweight ") for line in lines), text
 
 
-@pytest.mark.parametrize("page", RUN, ids=[page.relative_to(ROOT).as_posix() for page in RUN])
+LONG = {"inventory.md"}
+"""Pages that compile for most of a minute; the examples of the same problems run every time."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=page.relative_to(ROOT).as_posix(),
+            marks=[pytest.mark.slow] if page.name in LONG else [],
+        )
+        for page in RUN
+    ],
+)
 def test_a_page_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
