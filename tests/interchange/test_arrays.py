@@ -22,13 +22,12 @@ def product_form(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
     rewards = rng.normal(size=(n, m))
     rewards[rng.random((n, m)) < 0.3] = -np.inf
     rewards[:, 0] = rng.normal(size=n)
-    rewards[0, -1] = 1.0  # the last action is in use somewhere
     chances = rng.dirichlet(np.ones(n), size=(n, m))
     chances[rewards == -np.inf] = 0.0  # nothing is kept of what cannot happen
     return rewards, chances, float(rng.uniform(0.5, 0.95))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(200))
 def test_quantecon_models_there_and_back(seed: int) -> None:
     rewards, chances, beta = product_form(np.random.default_rng(seed))
     original = DiscreteDP(rewards, chances, beta)

@@ -31,7 +31,10 @@ def from_quantecon(
             "quantecon.markov.DiscreteDP"
         )
     rewards = np.asarray(problem.R, dtype=np.float64)
+    labels = None
     if rewards.ndim == 2:
+        if (rewards[:, -1] == -np.inf).all():  # labels keep an action that no state has
+            labels = [str(action) for action in range(rewards.shape[1])]
         pair_state, pair_action = np.nonzero(rewards != -np.inf)
         rewards = rewards[pair_state, pair_action]
         transition = np.asarray(problem.Q)[pair_state, pair_action]
@@ -50,6 +53,7 @@ def from_quantecon(
         float(problem.beta),
         initial_law(initial, problem.num_states),
         sense="max",
+        action_labels=labels,
         name=name,
     )
 
@@ -73,7 +77,7 @@ def to_quantecon(model: TabularModel, form: str = "pairs", *, sparse_rows: bool 
             model.pair_state.copy(),
             model.pair_action.copy(),
         )
-    shape = (model.n_states, model.n_actions)
+    shape = (model.n_states, max(model.n_actions, len(model.action_labels or ())))
     rewards, transition = np.full(shape, -np.inf), np.zeros((*shape, model.n_states))
     rewards[model.pair_state, model.pair_action] = -model.cost
     transition[model.pair_state, model.pair_action] = model.transition.toarray()
