@@ -79,7 +79,7 @@ state 0 [1, 7] init
 \t\t2 : 1/2
 \taction right [0, 0]
 \t\t2 : 1
-state 1 [0, 0] "done" one
+state 1 [0, 0] "done" one [x]
 \taction __NOLABEL__ [0, 0]
 \t\t1 : 1
 state 2 [0, 0] done
@@ -93,7 +93,7 @@ def test_a_file_as_storm_writes_it(tmp_path: Path) -> None:
     path.write_text(STORM, encoding="utf-8")
     model = read_drn(path, 0.9, reward="coin_flips")
     assert model.cost.tolist() == [1.5, 1.0, 0.0, 0.0]
-    assert model.state_labels == ("", "done one", "done")
+    assert model.state_labels == ("", "done one [x]", "done")
     assert model.action_labels == ("left", "right", "a0")
     assert model.transition.toarray().tolist() == [[0, 0.5, 0.5], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
     with pytest.raises(bw.BellweightError, match="coin_flips, other: name one"):
@@ -106,6 +106,8 @@ def test_a_file_as_storm_writes_it(tmp_path: Path) -> None:
         ("\t\t2 : 1/2\n", "", "line 15: the probabilities of state 0"),
         ("\t\t2 : 1/2\n", "\t\t9 : 1/2\n", "line 16: '9', expected a whole number below 3"),
         ("\t\t2 : 1/2\n", "\t\t2 ; 1/2\n", "line 16: .* expected a state, an action or next"),
+        ("[0, 0] done", "[0, 0 done", "line 22: .*expected rewards in brackets"),
+        ('"done" one', '"done one', "line 19: .*each with two quotes or none"),
         ("0.999999", "x", "line 24: 'x', expected a number"),
         ("state 2 [0, 0] done\n\taction __NOLABEL__ [0, 0]\n\t\t2 : 0.999999\n", "", "2 of 3"),
         ("@type: MDP", "@type: POMDP", "line 3: the model is POMDP"),

@@ -217,14 +217,16 @@ class _Parser:
             )
         self.current, self.choice = state, 0
         self.state_reward = self._reward(found["rewards"])
-        self.labels.add(state, [one or other for one, other in self._labels(found["labels"])])
+        if found["rewards"] is None and found["labels"].lstrip().startswith("["):
+            raise self.lines.wrong(f"{text!r}, expected rewards in brackets")
+        self.labels.add(state, self._labels(found["labels"]))
 
-    def _labels(self, text: str) -> list[tuple[str, str]]:
-        if _LABEL.sub("", text).strip() or text.lstrip().startswith(tuple(_OPENERS)):
+    def _labels(self, text: str) -> list[str]:
+        if _LABEL.sub("", text).strip():
             raise self.lines.wrong(
-                f"{text.strip()!r}, expected labels, those with odd letters in quotes"
+                f"{text.strip()!r}, expected labels, each with two quotes or none"
             )
-        return _LABEL.findall(text)
+        return [quoted or plain for quoted, plain in _LABEL.findall(text)]
 
     def _open_action(self, text: str) -> None:
         if self.choice:
