@@ -152,6 +152,20 @@ def test_convert_and_solve_by_the_ending(ending: str, tmp_path: Path) -> None:
 def test_endings_and_options_are_checked(
     queue: bw.TabularModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_model(queue, tmp_path / "M.CSV")
+    assert read_model(tmp_path / "M.CSV", discount=0.9).n_pairs == queue.n_pairs
+    assert (
+        run(
+            [
+                "convert",
+                str(tmp_path / "M.CSV"),
+                str(tmp_path / "m.npz"),
+                "--option",
+                "discount=0.9",
+            ]
+        )
+        == 0
+    )
     with pytest.raises(bw.BellweightError, match="holds no discount"):
         read_model(tmp_path / "m.csv")
     with pytest.raises(bw.BellweightError, match=r"colour is no option of \.drn"):

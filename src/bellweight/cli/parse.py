@@ -211,13 +211,13 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
 
 def model(source: str, parameters: dict[str, Any]) -> Model:
     """Return the model that a problem name, a model file or `file.py:factory` stands for."""
-    from bellweight.interchange.by_ending import READERS, read_model
+    from bellweight.interchange.by_ending import READERS, ending_of, read_model
 
     if source in shipped():
         return _shipped(shipped()[source], parameters)
     if source in third_party():
         return _third_party(source, parameters)
-    if Path(source).suffix in READERS:
+    if ending_of(source) in READERS:
         return read_model(source, **parameters)
     check_source(source)
     if parameters:
@@ -235,7 +235,7 @@ def source_file(source: str) -> Path | None:
     path = source.rpartition(":")[0]
     if path.endswith(".py"):
         return Path(path)
-    return Path(source) if source.endswith((*_MODEL_FILES, ".py")) else None
+    return Path(source) if source.lower().endswith((*_MODEL_FILES, ".py")) else None
 
 
 def check_source(source: str) -> None:

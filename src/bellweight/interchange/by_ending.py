@@ -30,12 +30,17 @@ WRITERS: dict[str, Callable[[Any, Any], Any]] = {
 """What writes a model."""
 
 
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """Return the ending that says what a file is; M.CSV is a file .csv."""
+    return Path(path).suffix.lower()
+
+
 def read_model(path: str | os.PathLike[str], **options: Any) -> TabularModel:
     """Return the model of a file `.csv`, `.tra` or `.drn`; `options` are those of its reader.
 
     All of them need `discount`.
     """
-    ending = Path(path).suffix
+    ending = ending_of(path)
     if ending not in READERS:
         raise ArgumentError(f"{path} ends in {ending!r}, expected {', '.join(READERS)}")
     known = [name for name in inspect.signature(READERS[ending]).parameters if name != "path"]
@@ -49,7 +54,7 @@ def read_model(path: str | os.PathLike[str], **options: Any) -> TabularModel:
 
 def write_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model to a file `.csv`, `.tra`, `.drn` or Bellweight's own `.npz`."""
-    ending = Path(path).suffix
+    ending = ending_of(path)
     if ending not in WRITERS:
         raise ArgumentError(f"{path} ends in {ending!r}, expected {', '.join(WRITERS)}")
     WRITERS[ending](model, path)
