@@ -55,6 +55,7 @@ __all__ = [
 
 _HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
 _MUCH = 0.01  # of the bound: a repair that takes more is told
+_NEXT_TO_NOTHING = 1e-9  # of a typical cost: a bound this small is zero but for rounding
 Watch = Callable[[HistoryEntry], None]
 Rows = AllRows | SampledRows | DrawnRows | PricedRows | LocalRows
 Found = TypeVar("Found")
@@ -425,7 +426,8 @@ def _draws_note(iterate: Iterate, evidence: Evidence | None) -> tuple[str, ...]:
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
     rows = setup.listed_rows
-    scale = max(abs(bound.value), 0.0 if rows is None else cost_unit(rows.pair_cost))
+    least = 0.0 if rows is None else _NEXT_TO_NOTHING * cost_unit(rows.pair_cost)
+    scale = max(abs(bound.value), least)
     return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
 
 
