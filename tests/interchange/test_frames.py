@@ -81,7 +81,7 @@ def test_unsorted_rows_and_repeated_successors() -> None:
         ("probability", 2, float("nan"), "row 2: the probability is nan"),
         ("cost", 3, float("inf"), "row 3: the cost is inf"),
         ("cost", 3, "dear", "row 3: the cost is 'dear'"),
-        ("next", 0, "moist", r"state 2 \(moist\) has no action"),
+        ("next", 0, "moist", r"row 0: state 2 \(moist\) has no action"),
         ("state", 1, None, "row 1: the state is missing"),
         ("action", 2, float("nan"), "row 2: the action is missing"),
         ("next", 3, " ", "row 3: the next is missing"),

@@ -72,6 +72,7 @@ def assembled(
     order = _sort(rows)
     start = _pair_starts(rows.state, rows.action)
     pair_state, pair_action = rows.state[start], rows.action[start]
+    _check_states(pair_state, rows.successor, n_states, order, where, options.get("state_labels"))
     del rows.state, rows.action
     cost = pair_averages(rows.probability, rows.cost, start)
     del rows.cost
@@ -155,6 +156,29 @@ def _check_numbers(rows: Transitions, where: Callable[[int], str]) -> None:
             f"{where(bad[0])}: the cost is {rows.cost[bad]}, expected a finite number: leave the "
             "pair out if the action is not admissible"
         )
+
+
+def _check_states(
+    pair_state: Any,
+    successor: Any,
+    n_states: int,
+    order: IntArray | None,
+    where: Callable[[int], str],
+    labels: Any,
+) -> None:
+    """Complain about a state without a pair, with a row that leads to it if there is one."""
+    missing = np.bincount(pair_state, minlength=n_states) == 0
+    if not missing.any():
+        return
+    leads = np.flatnonzero(missing[successor])
+    row = int(leads[0]) if len(leads) else None
+    state = int(np.argmax(missing)) if row is None else int(successor[row])
+    place = "" if row is None else f"{where(row if order is None else int(order[row]))}: "
+    named = f"state {state}" + (f" ({labels[state]})" if labels else "")
+    raise ModelError(
+        f"{place}{named} has no action, expected at least one: add its rows, or one that leads "
+        "back to it if it cannot be left"
+    )
 
 
 def _sort(rows: Transitions) -> IntArray | None:

@@ -136,7 +136,7 @@ def _records(source: Path) -> Iterator[tuple[int, list[str]]]:
         except UnicodeDecodeError:
             raise no_text(source) from None
         except csv.Error as problem:
-            raise FileError(f"{source}, line {reader.line_num + 1}: {problem}") from None
+            raise FileError(f"{source}, line {reader.line_num}: {problem}") from None
 
 
 def _opened(source: Path) -> Any:

@@ -173,6 +173,8 @@ class _Parser:
                 rewards += text.split()
             elif section == "@nr_states":
                 self.n_states = self.lines.whole(text, 2**31)
+                if not self.n_states:
+                    raise self.lines.wrong("there are no states, expected at least one")
             elif section == "@nr_choices":
                 self.n_choices = self.lines.whole(text, 2**31)
             elif section == "@placeholders":

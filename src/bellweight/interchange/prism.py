@@ -109,6 +109,7 @@ class _Table:
     """The rows of a file of transitions; choice is the place in a state, code numbers names."""
 
     n_states: int
+    most_choices: int
     is_chain: bool
     state: Any = field(default_factory=lambda: array("i"))
     choice: Any = field(default_factory=lambda: array("i"))
@@ -132,7 +133,10 @@ class _Table:
         if parts[0] == "-":  # how PRISM writes an initial state
             self.starts.append(successor)
             return
-        state, choice = lines.whole(parts[0], self.n_states), lines.whole(parts[1], 2**31)
+        state, choice = (
+            lines.whole(parts[0], self.n_states),
+            lines.whole(parts[1], self.most_choices),
+        )
         name = "" if len(parts) == 4 or self.is_chain else parts[4]
         code = self.names.setdefault(name, len(self.names))
         if not self.state or state != self.state[-1] or choice != self.choice[-1]:
@@ -173,7 +177,7 @@ def _read_transitions(source: Path) -> _Table:
             f"{head[0]} states and {head[-1]} transitions: some state has none, expected at least "
             "one of each; let PRISM fix the deadlocks"
         )
-    table = _Table(head[0], is_chain=len(head) == 2)
+    table = _Table(head[0], head[1], is_chain=len(head) == 2)
     for text in rows:
         table.add(text.split(), lines)
     if len(table.state) != head[-1]:
