@@ -154,3 +154,21 @@ def test_a_rollout_improves_the_same_decisions(pair: tuple[bw.StepModel, bw.Step
     policy = bw.Rollout(bw.Greedy(basis=bw.Affine(), coef=np.ones(3)), paths=2, horizon=3)
     costs = [bw.evaluate(m, policy, 2, horizon=3, seed=1, jobs=1).mean for m in pair]
     assert costs[1] == pytest.approx(costs[0], rel=1e-12)
+
+
+def test_what_was_found_before_a_fault_is_kept() -> None:
+    house, told = Warehouse(), []
+
+    def spoil(record: Any) -> None:
+        told.append(record)
+        house.levels[1] = np.nan
+
+    functions = {"step": house.steps, "cost": house.costs, "vectorised": True}
+    model = model_of(functions)
+    with pytest.raises(bw.errors.ModelError, match="not finite") as caught:
+        bw.solve(
+            model, bw.Affine(), bw.PIA(), rows=bw.SampledRows(model.spread_states(8)),
+            simulation=bw.Simulation(episodes=4, horizon=10), progress=spoil, judge=False,
+        )  # fmt: skip
+    assert list(caught.value.history) == told
+    assert len(told) >= 1

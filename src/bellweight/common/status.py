@@ -84,7 +84,12 @@ class ArgumentError(BellweightError, ValueError):
 
 
 class ModelError(BellweightError, ValueError):
-    """A model's data are not those of a Markov decision process."""
+    """A model's data are not those of a Markov decision process.
+
+    `history` holds the iterations completed before it came up, where that was in a run.
+    """
+
+    history: Sequence[Any] = ()
 
 
 class BasisError(BellweightError, ValueError):

@@ -19,7 +19,7 @@ from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import Short
-from bellweight.common.status import SolverError, Status
+from bellweight.common.status import ModelError, SolverError, Status
 from bellweight.policies import Policy
 from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
@@ -179,6 +179,9 @@ def select_weights(
         outcome = run.until_stopped(point)
     except SolverError as problem:
         raise SolverError(problem.status, problem.detail, run.history) from problem
+    except ModelError as problem:
+        problem.history = tuple(run.history)
+        raise
     except KeyboardInterrupt:
         if run.last is None:
             raise
