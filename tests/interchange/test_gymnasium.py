@@ -112,3 +112,32 @@ def test_a_simulated_environment_earns_what_the_model_costs() -> None:
 def test_what_has_no_table_is_refused() -> None:
     with pytest.raises(bw.BellweightError, match="CartPoleEnv has no table P"):
         from_gymnasium(gymnasium.make("CartPole-v1"), 0.9)
+
+
+class Given:
+    """An environment that is nothing but its table."""
+
+    action_space = None
+
+    def __init__(self, table: Any) -> None:
+        self.P = table
+
+    def step(self, action: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({}, "the model is empty"),
+        ({0: {0: []}}, "no transitions"),
+        ({0: {0: [(1.0, 5, 0.0, False)]}}, "state 0, action 0 leads to state 5, expected 0 to 0"),
+        ({0: {0: [(0.5, 0, 0.0, False)]}}, "transition 0 of the environment: .* sum to 0.5"),
+        ({1: {0: [(1.0, 1, 0.0, False)]}}, r"P\[0\] of the environment is wrong \(KeyError"),
+        ({0: {0: [(1.0, 0, 0.0)]}}, r"P\[0\] of the environment is wrong \(ValueError"),
+    ],
+)
+def test_a_wrong_table_is_refused(table: Any, said: str) -> None:
+    with pytest.raises(bw.BellweightError, match=said):
+        from_gymnasium(Given(table), 0.9)
+    # Where an episode ended does not matter.
+    assert from_gymnasium(Given({0: {0: [(1.0, -1, 2.0, True)]}}), 0.9).n_states == 2

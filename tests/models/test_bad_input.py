@@ -428,3 +428,10 @@ def test_a_dual_of_another_model_is_refused(
         bw.errors.PolicyError, match=r"pairs that the model lacks: use its own model"
     ):
         bw.policies.DualPolicy(support).probabilities(two_states)
+
+
+def test_entries_in_columns_that_no_state_has_are_refused() -> None:
+    """SciPy does not look; compiled loops would read beyond the end of an array."""
+    rows = sparse.csr_array(([1.0], [5], [0, 1]), shape=(1, 1))
+    with pytest.raises(bw.BellweightError, match="columns 5 to 5, expected 0 to 0: one column per"):
+        bw.TabularModel.from_pairs([1.0], rows, [0], [0], 0.9, [1.0])

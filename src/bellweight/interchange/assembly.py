@@ -109,6 +109,8 @@ def pair_averages(probability: FloatArray, cost: FloatArray, start: IntArray) ->
 
 def initial_law(initial: Any, n_states: int, names: Any = None) -> FloatArray:
     """Return the initial distribution: None is uniform, a state (index or name) is certain."""
+    if n_states == 0:
+        raise ModelError("the model is empty, expected at least one state")
     if initial is None:
         return np.full(n_states, 1.0 / n_states)
     if isinstance(initial, str):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from bellweight.common import checks, optional
-from bellweight.common.status import ArgumentError
+from bellweight.common.status import ArgumentError, ModelError
 from bellweight.interchange.assembly import Transitions, assembled, initial_law, tabular
 from bellweight.interchange.environment_model import step_model
 from bellweight.interchange.trials import Moves, tried
@@ -112,12 +112,24 @@ def policy_for_gymnasium(
 def _listed(table: Any) -> tuple[Transitions, int, int]:
     """Return the transitions, the number of states, and 1 if there is a last one for endings."""
     moves = Moves(len(table))
-    for x in range(len(table)):
-        actions = table[x].items() if hasattr(table[x], "items") else enumerate(table[x])
-        for a, found in actions:
-            for chance, following, gain, terminated in found:
-                moves.add(x, int(a), int(following), float(chance), float(gain), bool(terminated))
+    for entry in _entries(table):
+        moves.add(*entry)
     return moves.transitions(), len(table), moves.ends
+
+
+def _entries(table: Any) -> Iterator[tuple[int, int, int, float, float, bool]]:
+    """Yield state, action, next state, probability, reward and end of each entry of a table P."""
+    for x in range(len(table)):
+        try:
+            actions = table[x].items() if hasattr(table[x], "items") else enumerate(table[x])
+            for a, found in actions:
+                for chance, following, gain, ended in found:
+                    yield x, int(a), int(following), float(chance), float(gain), bool(ended)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ModelError(
+                f"P[{x}] of the environment is wrong ({type(problem).__name__}: {problem}), "
+                "expected for each action a list of (probability, next, reward, terminated)"
+            ) from None
 
 
 def _name(env: Any, bare: Any) -> str:

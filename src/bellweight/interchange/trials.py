@@ -196,7 +196,12 @@ class Moves:
     def add(
         self, state: int, action: int, following: int, chance: float, reward: float, ended: bool
     ) -> None:
-        """Note one transition."""
+        """Note one transition; where it leads after an end does not matter."""
+        if not (ended or 0 <= following < self.n_states):
+            raise ModelError(
+                f"state {state}, action {action} leads to state {following}, expected 0 to "
+                f"{self.n_states - 1}"
+            )
         self.ends = max(self.ends, int(ended))
         self._state.append(state)
         self._action.append(action)
@@ -207,7 +212,7 @@ class Moves:
     def transitions(self) -> Transitions:
         """Return all of them, the state after the end among them if there is one."""
         if self.ends:
-            self.add(self.n_states, 0, self.n_states, 1.0, 0.0, False)
+            self.add(self.n_states, 0, self.n_states, 1.0, 0.0, True)
         state, action, successor = (
             np.frombuffer(part, dtype=np.int32)
             for part in (self._state, self._action, self._successor)

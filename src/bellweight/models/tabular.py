@@ -304,6 +304,11 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
         rows = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
     else:
         rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    if rows.nnz and not (rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1]):
+        raise ModelError(
+            f"{name} has entries in the columns {rows.indices.min()} to {rows.indices.max()}, "
+            f"expected 0 to {rows.shape[1] - 1}: one column per state"
+        )
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
