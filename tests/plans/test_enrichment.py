@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import event_models as em
 import numpy as np
@@ -374,3 +375,33 @@ def test_located_functions_are_checked() -> None:
         bw.bases.Located([bw.bases.StateIndicator((2.0,))]).on(states)
     with pytest.raises(bw.errors.BasisError, match="expected a list of Hinge"):
         bw.bases.Located([bw.Polynomial(2)])
+
+
+def ordered(state: Any, action: int, noise: Any) -> float:
+    return min(max(state[0] + 2.0 * action - noise[0], -3.0), 5.0)
+
+
+def paid(state: Any, action: int) -> float:
+    """Pay for orders and for the stock of today: affine values then order all or nothing."""
+    return 1.0 * action + max(state[0], 0.0) + 6.0 * max(-state[0], 0.0)
+
+
+def test_the_basis_of_a_step_model_grows_to_the_optimal_policy() -> None:
+    model = bw.StepModel(
+        dimension=1, actions=2, step=ordered, cost=paid, discount=0.8, lower=-3, upper=5,
+        initial=1.0, noise=bw.Law([0.0, 1.5], [0.5, 0.5]), compiled=False,
+    )  # fmt: skip
+    listed = model.to_tabular(grid=17)  # which holds every state that is met
+
+    def exact(policy: Any) -> float:
+        table = bw.TablePolicy(policy.actions(listed.states))
+        return float(listed.initial @ bw.exact.policy_value(listed, table))
+
+    rows = bw.SampledRows(listed.states)
+    few = bw.Simulation(episodes=200, horizon=25)
+    found = bw.solve(
+        model, LINEAR, bw.Enriched(bw.Fixed(), functions=4), rows=rows, simulation=few, judge=False
+    )
+    assert found.rounds[0].cost.mean > 2.0 * optimal_cost(listed)
+    assert exact(found.policy) == pytest.approx(optimal_cost(listed), rel=0.01)
+    assert all(isinstance(function, bw.bases.Hinge) for function in found.added)
