@@ -115,6 +115,7 @@ def test_solving_without_rows_says_what_it_took(model: bw.StepModel) -> None:
         model, bw.PiecewiseLinear(5), bw.DIA(), simulation=bw.Simulation(episodes=100), judge=False
     )
     assert "all over the box" in str(result)
+    assert "(1 dimension, " in str(result)
     rows = bw.SampledRows(np.arange(-2.0, 6.25, 0.25)[:, None]).on(model, result.basis)
     assert rows.separate(result.coef, 1.0).violation < 0.5
     assert bw.testing.check_model(model).checked

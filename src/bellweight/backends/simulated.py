@@ -141,7 +141,7 @@ class FunctionSetup(SimulatedSetup):
     @property
     def size_text(self) -> str:
         rows = self.rows
-        sampled = f"{rows.model.dimension} dimensions, {rows.n_pairs:,} sampled rows"
+        sampled = f"{_dimensions(rows.model)}, {rows.n_pairs:,} sampled rows"
         if rows.origin:
             sampled += f" (by default, at {len(rows.states):,} states {rows.origin})"
         return f"{sampled}, discount {self.rows.model.discount:g}"
@@ -187,6 +187,10 @@ class StreamedSetup(FunctionSetup):
         return f"{rows.model.dimension} dimensions, {drawn}, discount {rows.discount:g}"
 
 
+def _dimensions(model: FunctionModel) -> str:
+    return "1 dimension" if model.dimension == 1 else f"{model.dimension} dimensions"
+
+
 class LocalSetup(FunctionSetup):
     """Rows of all states, found by elimination: what holds on them is proven."""
 
@@ -204,7 +208,7 @@ class LocalSetup(FunctionSetup):
     def size_text(self) -> str:
         rows = self.rows
         seen = f"all states, by elimination over up to {rows.width} variables"
-        return f"{rows.model.dimension} dimensions, {seen}, discount {rows.discount:g}"
+        return f"{_dimensions(rows.model)}, {seen}, discount {rows.discount:g}"
 
     @property
     def n_columns(self) -> int:
