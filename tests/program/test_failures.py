@@ -246,3 +246,9 @@ def test_every_status_has_its_own_message_and_failures_a_remedy(status: bw.Statu
     assert len(status.message) > 20
     assert [s.message for s in bw.Status].count(status.message) == 1
     assert status.is_success == (status.remedy == "")
+
+
+def test_more_indicators_than_the_solver_takes_are_refused_at_once() -> None:
+    model = bw.problems.single_queue(capacity=20_000)
+    with pytest.raises(bw.errors.BasisError, match=r"20,001 functions, .* exact\.optimal"):
+        bw.solve(model, bw.Indicator(), bw.Fixed("uniform"))

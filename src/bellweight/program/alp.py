@@ -21,7 +21,7 @@ import numpy as np
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import dot, doubled
-from bellweight.common.status import SolverError, Status
+from bellweight.common.status import BasisError, SolverError, Status
 from bellweight.program import doubts, open_coefficients
 from bellweight.program.attempt import Attempt
 from bellweight.program.auditing import Auditor, is_worse
@@ -41,6 +41,7 @@ _FEW_REBUILDS = 2
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 _STEPS_PER_FUNCTION = 50  # of a search for what plain digits miss
 _FRUITLESS = 5  # such searches in vain before their answer is taken for known
+_MOST_SPARSE = 20_000  # functions of a sparse basis: the solver takes a minute for so many
 _PRECISE_POOL = 4_000  # rows that a search with twice the digits begins with at the most
 
 
@@ -55,6 +56,7 @@ class AlpProgram:
     """The program of one row source, warm from one solve to the next."""
 
     def __init__(self, rows: RowSource, reference: FloatArray | None = None) -> None:
+        _check_size(rows)
         self.rows = rows
         self.functions = rows.functions
         self._basic = np.zeros(0, dtype=np.int64)  # keys of the last basis
@@ -345,3 +347,13 @@ class AlpProgram:
     def _start(self, working: WorkingSet) -> None:
         self.working = working
         self.auditor = Auditor(self.rows, working.raw_bounds, working.bound_cost, working.cost_unit)
+
+
+def _check_size(rows: RowSource) -> None:
+    """Refuse sparse bases for which the solver would take longer than exact answers do."""
+    if rows.is_sparse and rows.n_basis > _MOST_SPARSE:
+        raise BasisError(
+            f"the basis has {rows.n_basis:,} functions, expected at most {_MOST_SPARSE:,} of a "
+            "sparse basis: with one function for each state exact.optimal(model) gives the same "
+            "answer in seconds; otherwise put more states into a group, as in Indicator(groups)"
+        )
