@@ -83,6 +83,16 @@ def test_threads_and_processes_say_the_same(rows: ListedRows) -> None:
         assert same(one, answers(rows))
 
 
+def test_sizes_of_terms_are_those_of_the_features(rows: ListedRows) -> None:
+    coef = coefficients()[1]
+    counts = np.diff(rows.pair_start)
+    here = np.abs(BASIS(rows._points.astype(np.float64))) @ np.abs(coef)
+    ahead = rows.all_terms(coef) - np.repeat(here, counts)
+    assert (ahead >= 0.0).all()
+    if not rows.is_complete:  # sampled rows take the size here for that of what follows
+        np.testing.assert_allclose(ahead, rows.discount * np.repeat(here, counts), rtol=1e-12)
+
+
 @pytest.fixture(scope="module")
 def dask() -> Iterator[Client]:
     with (

@@ -78,9 +78,9 @@ class DrawnBlock(RowBlock):
         return slack.ravel(), cost.ravel(), value
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
-        features = np.asarray(self.basis(self._states(states).astype(np.float64)))
-        sizes = (1.0 + self.loops.discount) * (np.abs(features) @ np.abs(asked.coef))
-        return np.repeat(sizes, self.loops.n_actions)
+        drawn = self._states(states)
+        sizes = asked.sizes(drawn, lambda: np.asarray(self.basis(drawn.astype(np.float64))))
+        return np.repeat((1.0 + self.loops.discount) * sizes, self.loops.n_actions)
 
     def _states(self, states: slice) -> Any:
         first = self.start

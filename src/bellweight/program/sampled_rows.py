@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -60,6 +60,15 @@ class Question(NamedTuple):
     coef: FloatArray
     value: Value
 
+    def sizes(self, states: Any, features: Callable[[], FloatArray]) -> FloatArray:
+        """Return |phi(x)|' |coef| (n,) of states (n, d); features are needed unless quadratic."""
+        known = self.value.quadratic
+        if known is None:
+            return np.asarray(np.abs(features()) @ np.abs(self.coef))
+        x = np.abs(states.astype(np.float64))
+        whole = np.einsum("ni,ni->n", x @ np.abs(known.square), x) + x @ np.abs(known.linear)
+        return np.asarray(abs(known.constant) + whole)
+
 
 @dataclass(frozen=True, eq=False)
 class SampledBlock(RowBlock):
@@ -95,7 +104,7 @@ class SampledBlock(RowBlock):
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
         # Where a state leads is not stored; one step from a state its terms are of the same size.
-        sizes = np.abs(self._features(states)) @ np.abs(asked.coef)
+        sizes = asked.sizes(self.states[states], partial(self._features, states))
         counts = np.diff(self.starts[states.start : states.stop + 1])
         return np.repeat((1.0 + self.discount) * sizes, counts)
 
