@@ -150,7 +150,7 @@ def test_what_is_said_of_the_end_of_a_run_is_about_its_last_iterate(
     assert settled.history[-1].one_norm == 0.0
     assert settled.history[0].one_norm
     page = bw.report({"PIA": settled}, tmp_path / "page.html")
-    assert "PIA: 0 at the end." in body(page)
+    assert "PIA: 0 at last." in body(page)
     assert "nor are differences of exactly zero" in body(page)
 
 

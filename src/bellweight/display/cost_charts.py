@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.display.charts import Chart, Line
-from bellweight.display.table import capital, interval_text, number_text
+from bellweight.display.table import interval_text, number_text
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FAR = 2.0  # times the reach: farther numbers do not set the scale
@@ -93,7 +93,7 @@ def _gap_sentence(row: Between, *, bounded: bool) -> str:
         bound = f"; no policy costs less than {number_text(row.low)}"
     elif bounded:
         bound = "; no lower bound is proven"
-    return f"{capital(row.label)} costs {cost}{bound}."
+    return f"{row.label} costs {cost}{bound}."
 
 
 def difference_chart(

@@ -19,7 +19,7 @@ from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of
 from bellweight.display.colours import NEUTRAL, Palette
 from bellweight.display.markup import to_html
 from bellweight.display.page import asset
-from bellweight.display.table import Table, capital, short_text
+from bellweight.display.table import Table, short_text
 
 _DASHES = ("solid", "dash", "dashdot", "longdash")
 _SWATCH_DASHES = ("", "6 3", "7 3 2 3", "11 4")
@@ -39,7 +39,7 @@ def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = Tr
     With fewer than three points it is the sentence alone.
     """
     if not picture.is_worth_drawing:
-        return f"<p>{escape(_sentence(picture))}</p>\n" if picture.alt else ""
+        return f"<p>{escape(picture.alt)}</p>\n" if picture.alt else ""
     heading = f"<h3>{escape(picture.title)}</h3>\n" if headed else ""
     return (
         f'<figure id="chart-{number}" data-key="{escape(picture.key)}">\n{heading}'
@@ -47,20 +47,18 @@ def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = Tr
         f'<div class="chart" data-chart="{number}" data-height="{_height(picture)}" '
         f'style="min-height:{_height(picture)}px" tabindex="0" role="application" '
         f'aria-roledescription="chart" aria-label="{escape(_label(picture), quote=True)}"></div>\n'
-        f"<figcaption{_hidden(picture)}>{escape(_sentence(picture))}</figcaption>\n"
+        f"{_caption(picture)}"
         f"{folded('Numbers', picture.numbers())}</figure>\n"
     )
 
 
-def _sentence(picture: Picture) -> str:
-    """Return what is to be seen, as a sentence."""
-    return capital(picture.alt)
-
-
-def _hidden(picture: Picture) -> str:
-    """Return how a sentence is shown: that of rows of numbers is read out, not shown twice."""
+def _caption(picture: Picture) -> str:
+    """Return the sentence below; that of rows of numbers is read out, not shown twice."""
+    if not picture.alt:
+        return ""
     rows = isinstance(picture, Chart) and any(line.marks for line in picture.lines)
-    return ' class="spoken"' if rows else ""
+    hidden = ' class="spoken"' if rows else ""
+    return f"<figcaption{hidden}>{escape(picture.alt)}</figcaption>\n"
 
 
 def folded(words: str, table: Table) -> str:

@@ -173,7 +173,7 @@ def _convergence(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[Chart
                if record.one_norm is not None]
         for name, history in histories.items()
     }  # fmt: skip
-    ends = [f"{name}: {known[-1][1]:.4g} at the end." for name, known in norms.items() if known]
+    ends = [f"{name}: {known[-1][1]:.2g} at last." for name, known in norms.items() if known]
     frame = Chart("convergence", "Convergence", "iteration", "1-norm of the difference", (), "",
                   log_y=True)  # fmt: skip
     lines = {name: _positive(known) for name, known in norms.items()}
@@ -196,7 +196,7 @@ def _overlay(frame: Chart, lines: Mapping[str, Line], alt: str) -> tuple[Chart, 
     if frame.x_range is not None and frame.y_names is None:
         y_range = visible_heights(drawn, frame.x_range)  # what lies outside may be far off
     chart = replace(frame, lines=drawn, alt=alt, y_range=y_range)
-    return (replace(chart, alt=alt + off_scale(drawn, chart)),)
+    return (replace(chart, alt=f"{alt}{off_scale(drawn, chart)}".strip()),)
 
 
 def _alike(lines: Sequence[Line]) -> str:
@@ -206,7 +206,7 @@ def _alike(lines: Sequence[Line]) -> str:
         unit = 1e-9 * float(np.abs(line.y).max(initial=0.0)) or 1.0
         groups.setdefault(np.round(line.y / unit).tobytes(), []).append(line.label)
     shared = [" and ".join(names) for names in groups.values() if len(names) > 1]
-    return f"The same for {'; for '.join(shared)}." if shared else "All lines differ."
+    return f"The same for {'; for '.join(shared)}." if shared else ""
 
 
 def _all_runs(subjects: Mapping[str, Subject], optimum: float | None) -> Table:

@@ -76,8 +76,8 @@ def cost_chart(own: Between, found: Judgement | None) -> Chart:
     """Draw what the policy costs and what is proven, beside acting at random and the target."""
     rows = [replace(own, who=POLICY)]
     if found is not None:
-        random = "acting at random" + ", the target" * found.target_is_random
-        others = ((random, found.random), ("the target", found.target))
+        random = "Acting at random" + ", the target" * found.target_is_random
+        others = ((random, found.random), ("The target", found.target))
         rows += [
             Between(name, cost.mean, cost.half_width or None)
             for name, cost in others

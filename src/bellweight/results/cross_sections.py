@@ -10,7 +10,7 @@ import numpy as np
 from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import HeatMap
-from bellweight.display.table import number_text
+from bellweight.display.table import capital, number_text
 
 _MOST_POINTS = 2_000
 _MOST_CELLS = 60  # along one side of a map
@@ -77,7 +77,7 @@ class CrossSection:
         if names is None:
             low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
             ends = f"from {number_text(low)} to {number_text(high)}"
-            alt = f"{unit} {ends} over {self.x_label} and {self.y_label}."
+            alt = f"{capital(unit)} {ends} over {self.x_label} and {self.y_label}."
         else:
             numbers, names, alt = self._used(numbers, names)
         return HeatMap(
