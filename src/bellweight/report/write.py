@@ -122,6 +122,13 @@ class _Study:
         self._episodes = episodes
         self._jobs = jobs
 
+    def _certifying(self, result: Result, model: Model) -> int:
+        """Return how many episodes a certificate takes: few where they would prove nothing."""
+        sampled = backend_of(model).samples_states and result.lower_bound_kind != "exact"
+        if result.judgement is None or not sampled:
+            return self._episodes
+        return max(2, min(self._episodes, result.judgement.episodes))
+
     def subject(
         self,
         result: Result,
@@ -146,7 +153,8 @@ class _Study:
             raise ArgumentError("the certificate is about another result: make it again")
         if model is not None and certificate is None:
             try:
-                certificate = certify(model, result, episodes=self._episodes, jobs=self._jobs)
+                episodes = self._certifying(result, model)
+                certificate = certify(model, result, episodes=episodes, jobs=self._jobs)
             except BellweightError as problem:
                 doubts.append(f"no certificate could be made: {problem}")
         if certificate is not None and certificate.kind == "unproven":
