@@ -172,5 +172,10 @@ def test_endings_and_options_are_checked(
         read_model(tmp_path / "m.drn", discount=0.9, colour=3)
     with pytest.raises(bw.BellweightError, match=r"expected \.csv, \.tra, \.drn, \.npz"):
         write_model(queue, tmp_path / "m.xls")
+    for name, kind in (("queue_network", "EventModel"), ("continuous_inventory", "StepModel")):
+        for ending in ("npz", "csv"):
+            assert run(["convert", name, str(tmp_path / f"n.{ending}")]) == 1
+            assert f"error: model is {kind}" in capsys.readouterr().err
+    assert run(["convert", "scheduling", str(tmp_path / "linear.npz")]) == 0
     assert run(["solve", str(tmp_path / "m.csv")]) != 0
     assert "discount" in capsys.readouterr().err

@@ -8,11 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bellweight.common.status import ArgumentError
+from bellweight.common import files
+from bellweight.common.status import ArgumentError, ModelError
 from bellweight.interchange.csv_files import read_csv, write_csv
 from bellweight.interchange.drn import read_drn, write_drn
 from bellweight.interchange.prism import read_prism, write_prism
 from bellweight.models import TabularModel
+
+
+def _save(model: Any, path: Any) -> None:
+    if not isinstance(model, files.Saved):
+        raise ModelError(
+            f"model is {type(model).__name__}, made of functions that a file cannot hold: keep the "
+            "Python code that makes it, or list its states by model.to_tabular()"
+        )
+    model.save(path)
+
 
 READERS: dict[str, Callable[..., TabularModel]] = {
     ".csv": read_csv,
@@ -25,7 +36,7 @@ WRITERS: dict[str, Callable[[Any, Any], Any]] = {
     ".csv": write_csv,
     ".tra": write_prism,
     ".drn": write_drn,
-    ".npz": lambda model, path: model.save(path),
+    ".npz": _save,
 }
 """What writes a model."""
 
