@@ -344,7 +344,9 @@ class Result(BaseResult, files.Changed):
             return weight_charts(self.visited, self.weights)
         model = self.policy.model
         assert model is not None
-        found = simulated_occupancy(model, self.policy, self.basis, _LOOK, seed=self.fresh_seed)
+        judged = 0 if self.judgement is None else self.judgement.episodes
+        look = replace(_LOOK, episodes=min(_LOOK.episodes, judged or _LOOK.episodes))
+        found = simulated_occupancy(model, self.policy, self.basis, look, seed=self.fresh_seed)
         assert found.moments is not None
         assert found.standard_error is not None
         error = found.standard_error
