@@ -21,8 +21,15 @@ def test_there_are_examples() -> None:
     assert len(FILES) >= 8
 
 
-LONG = {"ageing_stock", "resource_booking"}
-"""Examples that take most of a minute, and whose problems have tests of their own."""
+LONG = {
+    "ageing_stock",
+    "lost_sales",
+    "machine_crew",
+    "perishable_inventory",
+    "resource_booking",
+    "two_queues",
+}
+"""Examples that compile for most of a minute, and whose problems have tests of their own."""
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,10 @@ def test_ctrl_c_saves_what_was_found_and_says_how_to_go_on(tmp_path: Path) -> No
     words = [*QUEUE, "--method", "dia", "--step-size", "1e-5", "--max-iterations", "10000000"]
     process = start(["solve", *words, "--save", str(saved), "--progress"])
     assert process.stderr is not None
-    # Progress appears after two seconds; by then there are iterations to save.
-    assert "iteration" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
     try:
+        # Progress appears after two seconds; on a busy machine the model may not be there yet.
+        assert any("iteration" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()

@@ -238,8 +238,8 @@ def initial_beyond(state: Any, u: Any) -> None:
         ({"upper": 2.5}, "upper contains 2.5"),
         ({"upper": np.nan}, "upper contains nan"),
         ({"upper": [1, 2]}, "upper has 2 entries, expected 1"),
-        ({"actions": []}, r"actions is \[\], expected a list of at least one label"),
-        ({"events": "up"}, "events is 'up', expected a list"),
+        ({"actions": []}, r"actions is \[\], expected how many, or a list of labels"),
+        ({"events": "up"}, "events is 'up', expected how many, or a list of labels"),
         ({"discount": 1.0}, "discount is 1.0"),
         ({"cost_growth": np.inf}, "cost_growth is inf"),
     ],
@@ -303,7 +303,7 @@ def test_a_tabular_model_needs_all_rows() -> None:
 @pytest.mark.parametrize("basis", [bw.Custom(lambda x: np.ones((len(x), 1))), bw.Indicator()])
 def test_a_basis_that_cannot_be_compiled(basis: bw.bases.Basis) -> None:
     name = type(basis).__name__
-    with pytest.raises(bw.errors.BasisError, match=rf"{name} basis cannot run .*to_tabular\(\)"):
+    with pytest.raises(bw.errors.BasisError, match=rf"{name}.* cannot run .*to_tabular\(\)"):
         bw.solve(build(), basis, bw.Fixed(), rows=bw.SampledRows(STATES))
 
 

@@ -155,6 +155,7 @@ def test_pricing_needs_whole_numbers(unit: bw.LinearModel) -> None:
     assert np.abs(between - np.round(between)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_looking_ahead_beats_first_come_first_served(capsys: pytest.CaptureFixture[str]) -> None:
     example.main(["--episodes", "5"])
     printed = capsys.readouterr().out

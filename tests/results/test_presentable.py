@@ -243,11 +243,12 @@ def test_thresholds_of_a_long_line_are_not_thinned_away() -> None:
         return 0.45 if event == 0 else 0.3 + 0.2 * action
 
     def move(state: Any, event: Any) -> None:
-        state[0] += 1 if event == 0 else -(state[0] > 0)
+        state[0] += 1 if event == 0 else -int(state[0] > 0)
 
     model = bw.EventModel(
         dimension=1, actions=["slow", "fast"], events=["in", "out"], cost=cost,
-        probability=probability, move=move, discount=0.99, initial=bw.models.Geometric(0.99),
+        probability=probability, move=move, discount=0.5, initial=bw.models.Geometric(0.99),
+        compiled=False,
     )  # fmt: skip
     rows = bw.SampledRows(np.arange(600)[:, None])
     result = bw.solve(model, bw.Polynomial(2), bw.DIA(), rows=rows, simulation=bw.Simulation(200))

@@ -147,6 +147,7 @@ def interrupted(*_: Any, **__: Any) -> list[Entry]:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_goes_on_and_tells_everything(small_runs: Path) -> None:
     document = json.loads((small_runs / "beyond.json").read_text(encoding="utf-8"))
     assert document["complete"]
@@ -159,6 +160,7 @@ def test_a_run_that_was_cut_goes_on_and_tells_everything(small_runs: Path) -> No
     assert "seconds" not in (small_runs / "beyond.csv").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_finished_parts_are_read_back_as_they_were(small_runs: Path) -> None:
     again = STUDY.reproduce(replace(TINY, folder=small_runs))
     assert "\n".join(to_text(table) for table in again.tables()) == (

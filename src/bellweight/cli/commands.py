@@ -32,7 +32,7 @@ from bellweight.cli.starting import Kind, write_starter
 
 @command(
     "bellweight solve single_queue",
-    "bellweight solve single_queue --basis kinks:1,2,3,5,8,15,30,60 --save queue.npz",
+    "bellweight solve single_queue --basis kinks:1,2,4,8,16,32 --save queue.npz",
     "bellweight solve queue_network --states 2000 --episodes 1000",
     "bellweight solve my_model.py",
     short="Choose the weights, solve, say how good the policy is",
