@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 SOURCES := $(shell find src -name '*.py')
 PICTURES := $(patsubst examples/%.py,build/gallery/%.png,$(wildcard examples/*.py))
 
@@ -45,9 +46,10 @@ browser:  ## Find Chromium for the tests, or install it (another one: make CHROM
 	  echo "error: the tests need Chromium: install it, or name one, as in make CHROMIUM=/path/to/chrome test" >&2; \
 	  exit 1; }
 
-# One worker for each core; the tests of a file share what they prepare, so they stay together.
+# One worker more than cores, because some tests wait for a browser or another process; the tests of a
+# file share what they prepare, so they stay together.
 test: $(STAMP) browser  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
-	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -n auto --dist loadfile $(ARGS)
+	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-slow: $(STAMP) browser  ## Run the slow tests, as before a release
 	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -m slow --timeout=3600 $(ARGS)
