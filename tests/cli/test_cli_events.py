@@ -305,6 +305,9 @@ def test_every_shipped_problem_is_listed_with_its_defaults(
         "continuous_inventory",
         "lost_sales",
         "perishable_inventory",
+        "computer_network",
+        "computer_ring",
+        "computer_star",
         "machine_maintenance",
     ]
     parameters = listed[1]["parameters"]

@@ -11,7 +11,7 @@ from scipy import sparse
 import bellweight as bw
 from bellweight.basis import ClippedProducts
 from bellweight.models import FactoredModel
-from bellweight.problems.computers import computer_network, computer_ring, computer_star
+from bellweight.problems import computer_network, computer_ring, computer_star
 from bellweight.program import AllRows, LocalRows, repaired_locally, solve_alp
 
 FAILURE, INFECTION, REPAIR, BROKEN = 0.05, 0.3, 0.95, 0.2
@@ -68,8 +68,9 @@ def test_agrees_with_enumeration(kind: str, n: int) -> None:
     assert found.objective == pytest.approx(wanted.objective, rel=1e-8)
     bound = repaired_locally(rows, found.coef)
     assert bound is not None
+    # Pairs of neighbours see ever less of a larger ring: 45 % of the optimum at ten computers.
     optimum = float(table.initial @ bw.exact.optimal(table).values)
-    assert 0.7 * optimum < bound.value < optimum
+    assert wanted.objective * (1.0 - 1e-8) < bound.value < optimum
 
 
 def test_a_ring_is_solved_with_its_bound_proven_and_a_gap() -> None:

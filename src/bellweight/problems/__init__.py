@@ -12,6 +12,7 @@ from bellweight.common import lazy
 
 if TYPE_CHECKING:
     from bellweight.problems.ageing import ageing_stock
+    from bellweight.problems.computers import computer_network, computer_ring, computer_star
     from bellweight.problems.inventory import continuous_inventory
     from bellweight.problems.lost_sales import lost_sales
     from bellweight.problems.maintenance import machine_maintenance
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = [
     "QueueNetwork",
     "ageing_stock",
+    "computer_network",
+    "computer_ring",
+    "computer_star",
     "continuous_inventory",
     "lost_sales",
     "machine_maintenance",
@@ -34,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "bellweight.problems.ageing": "ageing_stock",
+    "bellweight.problems.computers": "computer_network computer_ring computer_star",
     "bellweight.problems.inventory": "continuous_inventory",
     "bellweight.problems.lost_sales": "lost_sales",
     "bellweight.problems.maintenance": "machine_maintenance",

@@ -10,7 +10,6 @@ rings and stars: 2^n states, and everything is local.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bellweight.common import checks
 from bellweight.common.status import ModelError
@@ -18,7 +17,7 @@ from bellweight.models import FactoredModel, Law, Local
 
 
 def computer_network(
-    listens: Sequence[Sequence[int]],
+    listens: Sequence[Sequence[int]] = ((3,), (0,), (1,), (2,)),
     *,
     failure: float = 0.05,
     infection: float = 0.3,
@@ -74,13 +73,37 @@ def computer_network(
     )
 
 
-def computer_ring(n: int, **options: Any) -> FactoredModel:
-    """Return a ring: computer i listens to computer i - 1."""
+def computer_ring(
+    n: int = 10,
+    *,
+    failure: float = 0.05,
+    infection: float = 0.3,
+    repair: float = 0.95,
+    discount: float = 0.95,
+    broken: float = 0.0,
+    compiled: bool = True,
+) -> FactoredModel:
+    """Return a ring of n computers: computer i listens to computer i - 1."""
     checks.count(n, "n", least=2)
-    return computer_network([((i - 1) % n,) for i in range(n)], **options)
+    return computer_network(
+        [((i - 1) % n,) for i in range(n)], failure=failure, infection=infection, repair=repair,
+        discount=discount, broken=broken, compiled=compiled,
+    )  # fmt: skip
 
 
-def computer_star(n: int, **options: Any) -> FactoredModel:
-    """Return a star: all computers listen to computer 0."""
+def computer_star(
+    n: int = 10,
+    *,
+    failure: float = 0.05,
+    infection: float = 0.3,
+    repair: float = 0.95,
+    discount: float = 0.95,
+    broken: float = 0.0,
+    compiled: bool = True,
+) -> FactoredModel:
+    """Return a star of n computers: all others listen to computer 0."""
     checks.count(n, "n", least=2)
-    return computer_network([(), *((0,) for _ in range(n - 1))], **options)
+    return computer_network(
+        [(), *((0,) for _ in range(n - 1))], failure=failure, infection=infection, repair=repair,
+        discount=discount, broken=broken, compiled=compiled,
+    )  # fmt: skip

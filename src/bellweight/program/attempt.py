@@ -12,7 +12,7 @@ from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, add, dot, doubled, product, subtract
 from bellweight.common.status import SolverError, Status
 from bellweight.program.auditing import CORRECTIONS, Auditor, placed
-from bellweight.program.basis_equations import least_squares, leaving_row, sharpen
+from bellweight.program.basis_equations import Factored, leaving_row, sharpen
 from bellweight.program.cutting_planes import CuttingPlanes, UnfitCoordinatesError
 from bellweight.program.master import LpAnswer
 from bellweight.program.precise_optimum import precise_moments
@@ -198,11 +198,24 @@ class Attempt(CuttingPlanes[_Basis]):
         inner, cost = working.rows_at(positions)
         size = np.abs(inner).max(axis=1)
         exact = working.exact_rows_at(positions)
+        factored = Factored(inner / size[:, None])
         for _ in range(CORRECTIONS):
             error = subtract(doubled(cost), product(exact, found)).high
-            step = least_squares(inner / size[:, None], error / size)
+            step = factored.solved(error / size)
             found = add(found, doubled(working.coordinates.coef(step)))
-        return found
+        return self._at_bounds(found, positions[positions < working.n_bounds])
+
+    def _at_bounds(self, coef: Doubled, positions: IntArray) -> Doubled:
+        """Return coefficients (K,) with those that are at a bound exactly there.
+
+        Their equations say so; what rounding leaves could be on the wrong side.
+        """
+        bounds = self.working.raw_bounds[positions]
+        k = np.abs(bounds).argmax(axis=1)
+        high, low = coef.high.copy(), coef.low.copy()
+        high[k] = bounds[np.arange(len(k)), k] * self.working.bound_cost[positions]
+        low[k] = 0.0
+        return Doubled(high, low)
 
     def _corrected_dual(self, multipliers: FloatArray, positions: IntArray) -> FloatArray:
         """Return the multipliers of a basis, with twice the digits where rounding moves them."""
@@ -211,16 +224,16 @@ class Attempt(CuttingPlanes[_Basis]):
             return multipliers
         inner = working.rows_at(positions)[0]
         size = np.abs(inner).max(axis=1)
-        equations = (inner / size[:, None]).T
+        factored = Factored(inner / size[:, None])
         rounding = np.finfo(float).eps * coordinates.moment_terms(self.moments)
-        moved = np.abs(np.linalg.pinv(equations)) @ rounding / size
+        moved = np.abs(factored.pseudoinverse.T) @ rounding / size
         if (moved <= tolerances.MOVED * np.abs(multipliers).max()).all():
             return multipliers
         exact = precise_moments(working.rows, self.moments, self.reference)
         rows, found = working.exact_rows_at(positions).transposed, doubled(multipliers)
         for _ in range(CORRECTIONS):
             error = coordinates.moments(subtract(exact, product(rows, found)).high)
-            step = least_squares(equations, error) / size
+            step = factored.solved_transposed(error) / size
             found = add(found, doubled(step))
         return found.high
 

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, Matrix
+from bellweight.common.threads import one_thread
 
 
 def sharpen(
@@ -24,16 +25,35 @@ def sharpen(
         return _sharpen_sparse(sparse.csr_array(rows), cost, moments, coef)
     size = np.abs(rows).max(axis=1)
     scaled, target = rows / size[:, None], cost / size
+    factored = Factored(scaled)
     multipliers = np.zeros(len(cost))
     for _ in range(2):
-        coef = coef + least_squares(scaled, target - scaled @ coef)
-        multipliers = multipliers + least_squares(scaled.T, moments - scaled.T @ multipliers)
+        coef = coef + factored.solved(target - scaled @ coef)
+        multipliers = multipliers + factored.solved_transposed(moments - scaled.T @ multipliers)
     return coef, multipliers / size
 
 
-def least_squares(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the shortest vector whose product with a matrix is closest to the right side."""
-    return np.asarray(np.linalg.lstsq(matrix, right, rcond=tolerances.LEAST_SQUARES)[0])
+class Factored:
+    """Least squares with one matrix (m, K) and many right sides, its transpose included."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        with one_thread():
+            self._left, values, self._right = np.linalg.svd(matrix, full_matrices=False)
+        kept = values > tolerances.LEAST_SQUARES * values.max(initial=0.0)
+        self._inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+
+    @property
+    def pseudoinverse(self) -> FloatArray:
+        """The matrix (K, m) that `solved` multiplies by."""
+        return np.asarray((self._right.T * self._inverse) @ self._left.T)
+
+    def solved(self, right: FloatArray) -> FloatArray:
+        """Return the shortest vector (K,) whose product with the matrix is closest to (m,)."""
+        return np.asarray((self._inverse * (right @ self._left)) @ self._right)
+
+    def solved_transposed(self, right: FloatArray) -> FloatArray:
+        """Return the shortest vector (m,) whose product with the transpose is closest to (K,)."""
+        return np.asarray(self._left @ (self._inverse * (self._right @ right)))
 
 
 def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int | None:
@@ -44,7 +64,8 @@ def leaving_row(rows: Matrix, multipliers: FloatArray, entering: Matrix) -> int 
     if sparse.issparse(rows) or rows.shape[0] != rows.shape[1]:
         return None
     size = np.abs(rows).max(axis=1)
-    share = np.linalg.lstsq((rows / size[:, None]).T, entering[0], rcond=None)[0] / size
+    with one_thread():
+        share = np.linalg.lstsq((rows / size[:, None]).T, entering[0], rcond=None)[0] / size
     falling = share > tolerances.RATIO * np.abs(share).max()
     if not falling.any():
         return None

@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, dot, doubled
 from bellweight.common.status import ArgumentError, SolverError, Status
+from bellweight.common.threads import one_thread
 from bellweight.program.active_set import optimum
 from bellweight.program.doubts import doubts_of, rounded_coefficients, rounded_rows
 from bellweight.program.listed_rows import ListedRows
@@ -45,12 +44,6 @@ _SEARCHES = 80
 _REFRESH = 20  # steps after which violations are computed afresh
 _CHUNK = 20_000  # active rows taken at a time
 _FAR_MOMENTS = 1e3
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    """Return what limits the threads of linear algebra; finding its libraries takes a while."""
-    return ThreadpoolController()
 
 
 class PenaltyProgram:
@@ -95,9 +88,7 @@ class PenaltyProgram:
         until: float | None = None,
     ) -> Solution:
         """Return the audited optimum for these moments (K,); `until` as in `AlpProgram.solve`."""
-        # Products this small are done before a second thread has woken, and on a busy machine
-        # threads that wait for each other take a hundred times as long.
-        with _threads().limit(limits=1):
+        with one_thread():
             return self._solved(moments, reference, until)
 
     def _solved(
