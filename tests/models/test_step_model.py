@@ -236,7 +236,12 @@ OWN = np.random.default_rng(0)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"step": far, "upper": 1.5}, r"in state \[1\.0\], action 0 \(order 0\).*out of the box"),
+    (
+        {"step": far, "upper": 1.5},
+        r"in state \[1\.0\], action 0 \(order 0\), noise \[.*\]: .*out of the box between lower "
+        r"and upper, to \[.*\] \(coordinate 0 of \[-2, 1.5\]\)",
+    ),
+    ({"actions": ["a", "b", "a", "c"]}, r"actions\[2\] is 'a', as actions\[0\] is"),
     ({"step": broken, "lower": None}, r"action 0 \(order 0\), noise \[1\.0\]: the next state is"),
     ({"step": long}, r"returns \(.*\), expected the next state, 1 numbers"),
     ({"step": silent}, r"returns nothing, expected the next state"),

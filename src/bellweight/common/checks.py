@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -160,6 +160,18 @@ def count(value: Any, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ArgumentError(f"{name} is {value!r}, expected a whole number of at least {least}")
     return int(value)
+
+
+def distinct(labels: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return labels, no two of which may be the same: people and tables go by them."""
+    first = {label: k for k, label in reversed(list(enumerate(labels)))}
+    again = next((k for k, label in enumerate(labels) if first[label] != k), None)
+    if again is not None:
+        raise ModelError(
+            f"{name}[{again}] is {labels[again]!r}, as {name}[{first[labels[again]]}] is: give "
+            "each a label of its own"
+        )
+    return tuple(labels)
 
 
 def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> str:

@@ -169,7 +169,7 @@ def action_labels(labels: Any, name: str) -> tuple[str, ...]:
         labels = [f"{name.rstrip('s')} {k}" for k in range(labels)]
     if not isinstance(labels, Iterable) or isinstance(labels, str) or len(list(labels)) == 0:
         raise ModelError(f"{name} is {labels!r}, expected how many, or a list of labels")
-    return tuple(str(label) for label in labels)
+    return checks.distinct([str(label) for label in labels], name)
 
 
 def joined_written(first: Written, second: Written) -> Written:

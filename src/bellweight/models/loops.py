@@ -43,6 +43,7 @@ _OF_A_STEP = (
     layouts.OUTSIDE, layouts.BAD_COST, layouts.NOT_A_NUMBER, layouts.NOT_WHOLE,
     layouts.WRONG_LENGTH,
 )  # fmt: skip
+_OF_THE_NEXT_STATE = (layouts.OUTSIDE, layouts.NOT_A_NUMBER, layouts.NOT_WHOLE)
 
 
 def nothing(dimension: int) -> Functions:
@@ -99,8 +100,13 @@ class Loops:
         """
         mask = np.zeros((len(states), self.n_actions), dtype=np.bool_)
         where = self._where()
+        module = self.source.load()
         with naming(where.state):
-            self.source.load().allowed(writable(states), self.data, mask, where)
+            if hasattr(module, "user_allowed"):
+                for action in range(self.n_actions):
+                    mask[:, action] = module.user_allowed(states, action, None)
+            else:
+                module.allowed(writable(states), self.data, mask, where)
         empty = np.flatnonzero(~mask.any(axis=1))
         if some and len(empty):
             where.state[:] = states[empty[0]]
@@ -232,6 +238,7 @@ class Loops:
             text += f", found {self._wrong_chance(where.state, action)}"
         if self.n_noise and code in _OF_A_STEP:
             named += f", noise {where.noise.tolist()}"
+            text += self._led_to(where, action) if code in _OF_THE_NEXT_STATE else ""
         remedy = "change the policy" if code == layouts.BAD_ACTION else "correct the model there"
         return ModelError(f"in state {where.state.tolist()}{named}: {text}: {remedy}")
 
@@ -241,6 +248,25 @@ class Loops:
         chances = [float(chance_of(state, action, e, self.data)) for e in range(self.n_events)]
         wrong = [f"{p:.12g} for event {e}" for e, p in enumerate(chances) if not p >= 0]
         return wrong[0] if wrong else f"the sum {sum(chances):.12g}"
+
+    def _led_to(self, where: Where, action: int) -> str:
+        """Return where a faulty step leads: the user's function once more, as plain Python."""
+        module = replace(self.source, compiled=False).load()
+        raw, numbers = np.zeros(self.dimension), self.data.parameters
+        state, noise = where.state.copy(), where.noise.copy()
+        if hasattr(module, "user_steps"):
+            raw = module.user_steps(state[None, :], action, noise[None, :], numbers)[0]
+        else:
+            module.user_step(state, action, noise, numbers, raw)
+        return f", to {raw.tolist()}{self._side_passed(raw)}"
+
+    def _side_passed(self, raw: FloatArray) -> str:
+        """Return which coordinate of a next state (d,) lies outside the box, if one does."""
+        outside = np.flatnonzero((raw < self.data.lower) | (raw > self.data.upper))
+        if len(outside) == 0:
+            return ""
+        i = outside[0]
+        return f" (coordinate {i} of [{self.data.lower[i]:g}, {self.data.upper[i]:g}])"
 
     def _where(self) -> Where:
         return Where(np.zeros(self.dimension, dtype=self.state_type), np.zeros(self.n_noise))

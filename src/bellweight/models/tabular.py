@@ -87,7 +87,7 @@ class TabularModel(files.Saved):
         put(self, "state_labels", _labels(self.state_labels, "state_labels", n_states, exact=True))
         # The action list may be longer than the actions in use.
         named = _labels(self.action_labels, "action_labels", self.n_actions, exact=False)
-        put(self, "action_labels", named)
+        put(self, "action_labels", named and checks.distinct(named, "action_labels"))
         self._check_order(n_states)
         put(self, "cost", self._checked_cost(n_pairs))
         checks.transition_rows(transition, lambda row: f"row {row} ({self.pair_name(row)})")

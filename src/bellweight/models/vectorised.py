@@ -4,7 +4,9 @@
     cost(states, action, noise)       costs (n,)
     admissible(states, action)        whether the action may be taken (n,)
 
-`action` is one index. Anything that Python can do is allowed in them; answers of the wrong shape
+`action` is one index. An episode asks in one state at a time (n = 1), and for all nodes of the
+noise together where it looks ahead; rows and checks ask for all their states together where the
+question is what may be done. Anything that Python can do is allowed in them; answers of the wrong shape
 are errors that name the function.
 """
 
@@ -40,6 +42,7 @@ def held_functions(model: StepModel) -> Held:
         names = ("states", "action", "parameters")
         allowed = _Many(model.admissible, "admissible", names, parameters)
         held[2] = ("user_admissible", _One(_Numbers(allowed)))
+        held.append(("user_allowed", _Numbers(allowed)))
     if callable(model.initial) and not model.samples_starts:
         held[3] = ("user_initial", _Initial(model.initial, parameters))
     return tuple(held)
