@@ -324,7 +324,7 @@ def result_of(
         objective=iterate.solution.objective,
         lower_bound=None if bound is None else bound.value,
         lower_bound_kind="unproven" if bound is None else setup.proof()[0],
-        lower_bound_reason="" if bound is None else setup.proof()[1],
+        lower_bound_reason=setup.why_unproven() if bound is None else setup.proof()[1],
         evidence=evidence,
         cost=setup.cost(iterate.greedy) if setup.is_exact else None,
         moments_error=iterate.point.standard_error,

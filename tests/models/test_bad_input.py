@@ -176,6 +176,10 @@ BAD_PAIRS = {
         {"action_labels": ["go"]},
         r"action_labels has 1 entries, expected 2: one label for each",
     ),
+    "an action label twice": (
+        {"action_labels": ["go", "go"]},
+        r"action_labels\[1\] is 'go', as action_labels\[0\] is: give each a label of its own",
+    ),
     "state vectors of wrong length": (
         {"state_vectors": np.ones((2, 2))},
         r"state_vectors has shape \(2, 2\), expected \(3, any\): reshape it",

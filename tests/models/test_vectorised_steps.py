@@ -118,6 +118,22 @@ def test_it_is_solved_checked_and_changed_like_any_other(
     assert raised - together.costs_of(np.array([[1.0, 0.0]]), np.array([2])) == pytest.approx(6.0)
 
 
+def test_what_may_be_done_is_asked_for_all_states_together() -> None:
+    sizes = []
+
+    def counted(states: Any, action: int) -> Any:
+        sizes.append(len(states))
+        return HOUSE.allowed(states, action)
+
+    model = model_of({**TOGETHER, "admissible": counted})
+    states = model.spread_states(20)
+    sizes.clear()
+    mask = model.admissible_mask(states)
+    assert sizes == [len(states)] * 3
+    assert np.array_equal(mask, states[:, :1] + LEVELS <= 6.0)
+    assert not mask.all()
+
+
 def short(states: Any, action: int, noise: Any) -> Any:
     return states[:, 0]
 

@@ -239,6 +239,10 @@ class Setup(ABC):
         """Return the kind of a proven bound, `exact` or `estimated`, and how it is known."""
         return "exact", "every row of every state holds, rounding included"
 
+    def why_unproven(self) -> str:
+        """Return why there is no bound, where a user has declared something for one."""
+        return ""
+
     def evidence(self, solution: Solution, dual: Support) -> Evidence | None:
         """Return what a search found, where rows are a sample of the states of a box."""
         return None

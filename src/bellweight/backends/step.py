@@ -20,6 +20,7 @@ from bellweight.program import (
     Repaired,
     SampledRows,
     Solution,
+    no_bound,
     proof_text,
     repaired_in_box,
     worst_row,
@@ -48,6 +49,9 @@ class StepSetup(FunctionSetup):
 
     def proof(self) -> tuple[str, str]:
         return proof_text(self._steps)
+
+    def why_unproven(self) -> str:
+        return no_bound(self.rows, self._steps)
 
     def evidence(self, solution: Solution, dual: Support) -> Evidence:
         worst = worst_row(self.rows, self._steps, solution.coef, self.seed)

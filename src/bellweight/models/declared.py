@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _CHECKED = 64
 _SAME = 1e-9
+_ROUNDED = 64.0 * 2.0**-53  # of a state's size: how far rounding may move a bend
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,22 @@ def stepped(model: StepModel, state: FloatArray, action: int, noise: FloatArray)
     return successor if answer is None else np.ravel(np.asarray(answer, dtype=np.float64))
 
 
-def bends_at(model: StepModel, action: int, noise: FloatArray) -> list[float]:
-    """Return the declared states at which step or cost may bend."""
+def bends_at(model: StepModel, action: int, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return normals (n, d) and offsets (n,): step or cost may bend where normal . x = offset."""
     found = called(model, model.bends, action=action, noise=noise)
-    return [float(state) for state in np.ravel(np.asarray(found, dtype=np.float64))]
+    d = model.dimension
+    try:
+        array = np.asarray(found, dtype=np.float64)
+        array = array.reshape(-1, 1) if d == 1 else array.reshape(-1, d + 1)
+    except (TypeError, ValueError):
+        array = np.array([[np.nan]])
+    if not np.isfinite(array).all():
+        wanted = "a list of states" if d == 1 else f"a list of lines, {d + 1} numbers each"
+        raise ModelError(
+            f"bends returns {found!r} for action {action} ({model.label(action)}) and noise "
+            f"{noise.tolist()}, expected {wanted}"
+        )
+    return (np.ones_like(array), array[:, 0]) if d == 1 else (array[:, :-1], array[:, -1])
 
 
 def check_declared(model: StepModel) -> None:
@@ -80,9 +92,9 @@ def check_declared(model: StepModel) -> None:
             f"bends is {model.bends!r}, expected a function of action, noise and parameters, or of "
             "some of them, that returns a list of states"
         )
-    if model.bends is not None and model.dimension != 1:
+    if model.bends is not None and model.dimension > 2:
         raise ModelError(
-            f"bends is given for a model of dimension {model.dimension}, expected 1: declare "
+            f"bends is given for a model of dimension {model.dimension}, expected 1 or 2: declare "
             "lipschitz=Lipschitz(step, cost)"
         )
     rng = np.random.default_rng(0)
@@ -91,31 +103,62 @@ def check_declared(model: StepModel) -> None:
         action = int(rng.integers(model.n_actions))
         noise = model.nodes[rng.integers(model.n_nodes)]
         if model.bends is not None:
-            ends = np.unique(np.clip([low[0], *bends_at(model, action, noise), high[0]], low, high))
-            pieces = list(pairwise(ends))
-            left, right = pieces[rng.integers(len(pieces))]
-            _check_line(model, action, noise, left, right)
+            # In one dimension from end to end; otherwise from any state to any other.
+            first, last = (
+                (low, high) if model.dimension == 1 else low + (high - low) * rng.random((2, 2))
+            )
+            _check_straight(model, action, noise, first, last, rng)
         if model.lipschitz is not None:
             first = low + (high - low) * rng.random(model.dimension)
             apart = (high - low) * rng.normal(size=model.dimension) * 10.0 ** rng.uniform(-4, -1)
             _check_pair(model, action, noise, first, np.clip(first + apart, low, high))
 
 
-def _check_line(
-    model: StepModel, action: int, noise: FloatArray, left: float, right: float
+def _check_straight(
+    model: StepModel,
+    action: int,
+    noise: FloatArray,
+    first: FloatArray,
+    last: FloatArray,
+    rng: np.random.Generator,
 ) -> None:
-    """Refuse a step or a cost that is no line between two bends."""
-    middle = 0.5 * (left + right)
-    points = [np.array([x]) for x in (left, middle, right)]
+    """Refuse a step or a cost that is no line between two bends, on the way from state to state."""
+    normals, offsets = bends_at(model, action, noise)
+    if np.array_equal(first, last):
+        return
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (offsets - normals @ first) / (normals @ (last - first))
+    share = np.unique([0.0, *share[(share > 0.0) & (share < 1.0)], 1.0])
+    n = int(rng.integers(len(share) - 1))
+    left, right = (first + part * (last - first) for part in share[n : n + 2])
+    points = [left, 0.5 * (left + right), right]
     for name in ("step", "cost"):
-        numbers = [_answer(model, name, x, action, noise)[0] for x in points]
-        size = sum(map(abs, numbers)) + 1.0
-        if abs(numbers[0] - 2.0 * numbers[1] + numbers[2]) > _SAME * size:
+        numbers = [_answer(model, name, x, action, noise) for x in points]
+        allowed = _SAME * (float(np.sum(np.abs(numbers))) + 1.0)
+        allowed += max(_rounding(model, name, x, action, noise) for x in points)
+        if np.abs(numbers[0] - 2.0 * numbers[1] + numbers[2]).max() > allowed:
+            between = " and ".join(str([float(f"{v:.6g}") for v in x]) for x in (left, right))
+            told = ", ".join(str([float(f"{v:.6g}") for v in x]) for x in numbers)
             raise ModelError(
-                f"bends declares none between the states {left:.6g} and {right:.6g} for action "
-                f"{action} ({model.label(action)}) and noise {noise.tolist()}, but {name} is no "
-                f"line there ({numbers[0]:.6g}, {numbers[1]:.6g}, {numbers[2]:.6g}): name all bends"
+                f"bends declares none between the states {between} for action {action} "
+                f"({model.label(action)}) and noise {noise.tolist()}, but {name} is no line there "
+                f"({told}): name all bends"
             )
+
+
+def _rounding(
+    model: StepModel, name: str, state: FloatArray, action: int, noise: FloatArray
+) -> float:
+    """Return by how much step or cost may be off because states and bends are rounded.
+
+    It is what a state moved by some rounding errors makes of them, within the box.
+    """
+    low, high = model.finite_box()
+    inwards = np.where(state > 0.5 * (low + high), -1.0, 1.0)
+    lengths = _ROUNDED * np.maximum(np.abs(low), np.abs(high)) * inwards
+    here = _answer(model, name, state, action, noise)
+    moved = [_answer(model, name, state + by, action, noise) for by in np.diag(lengths)]
+    return float(sum(np.abs(there - here).max() for there in moved))
 
 
 def _check_pair(
@@ -128,7 +171,8 @@ def _check_pair(
         before, after = (_answer(model, name, x, action, noise) for x in (first, second))
         size = np.abs(before).max() + np.abs(after).max() + 1.0
         change = float(np.abs(before - after).max())
-        if change > getattr(model.lipschitz, name) * apart + _SAME * size:
+        moved = apart + _ROUNDED * float(np.abs([first, second]).max())
+        if change > getattr(model.lipschitz, name) * moved + _SAME * size:
             raise ModelError(
                 f"lipschitz.{name} is {getattr(model.lipschitz, name):g}, but between the states "
                 f"{first.tolist()} and {second.tolist()}, {apart:.3g} apart, {name} changes by "

@@ -105,8 +105,9 @@ class StepModel(FunctionModel):
         draws_seed: decides those draws.
         cost_growth: as in an `EventModel`.
         lipschitz: `Lipschitz(step, cost)`, how fast the two can change.
-        bends: in one dimension, `bends(action, noise)` returns the states at which step or cost
-            bend, both being lines in between.
+        bends: `bends(action, noise)` returns where step or cost bend, both being affine in between:
+            in one dimension a list of states, in two a list of lines (p, q, r), the states with
+            p x + q y = r.
         vectorised: functions that cannot be compiled work on many states at once, as NumPy does:
             `step(states, action, noise)` gets states (n, d) and noise (n, m) and returns (n, d),
             `cost` (n,), `admissible(states, action)` (n,); slower, with the same answers.

@@ -6,8 +6,8 @@
 
 `action` is one index. An episode asks in one state at a time (n = 1), and for all nodes of the
 noise together where it looks ahead; rows and checks ask for all their states together where the
-question is what may be done. Anything that Python can do is allowed in them; answers of the wrong shape
-are errors that name the function.
+question is what may be done. Anything that Python can do is allowed in them; answers of the wrong
+shape are errors that name the function.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ with their duals. The only room that imports a solver.
 
 from bellweight.program.all_rows import AllRows, TabularRows
 from bellweight.program.alp import AlpProgram, solve_alp
-from bellweight.program.box_proof import proof_text, repaired_in_box
+from bellweight.program.box_proof import no_bound, proof_text, repaired_in_box
 from bellweight.program.box_search import WorstRow, worst_row
 from bellweight.program.drawn_rows import DrawnRows, StreamedRows
 from bellweight.program.integer_program import IntegerProgram
@@ -50,6 +50,7 @@ __all__ = [
     "largest_slacks",
     "largest_value",
     "minimum_norm_dual",
+    "no_bound",
     "proof_text",
     "repaired",
     "repaired_in_box",

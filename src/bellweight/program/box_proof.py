@@ -1,7 +1,7 @@
 """Bounds on the violation of rows over a whole box, proven from what a user declares of a model.
 
-With a value function V(x) = sum over i of v_i(x_i), each v_i piecewise linear, and finitely many
-nodes w of the noise, the slack of an action,
+With a value function V(x) = sum over f of v_f(u_f . x), each v_f piecewise linear, and finitely
+many nodes w of the noise, the slack of an action,
 
     g(x) = sum over w of weight_w [cost(x, a, w) + discount V(step(x, a, w))] - V(x),
 
@@ -10,11 +10,11 @@ is bounded below over the box in two ways.
 **Bends** (one dimension). Where step and cost are piecewise linear in x and bend only at declared
 states, g is piecewise linear, too: it bends there, at the kinks of V, and where a piece of the step
 meets a kink. On each piece the step is a line, so these states are found by division. The least
-value of g is found among them and the ends of the box.
+value of g is found among them and the ends of the box. In two dimensions see `plane_proof`.
 
-**Lipschitz constants** (any dimension, practical in one and two). Where |step(x) - step(x')| <= S
-|x - x'| and |cost(x) - cost(x')| <= C |x - x'| in the maximum norm, g over a cell with centre c and
-half-width r is at least
+**Lipschitz constants** (any dimension, practical in one and two; V a sum of functions of single
+coordinates). Where |step(x) - step(x')| <= S |x - x'| and |cost(x) - cost(x')| <= C |x - x'| in the
+maximum norm, g over a cell with centre c and half-width r is at least
 
     g(c) - C r - |v'| r - discount E[|v'| near step(c)] S r,
 
@@ -28,17 +28,15 @@ to what slopes make of the rounding of states: far from zero, neighbouring state
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.checks import FloatArray
 from bellweight.models.declared import bends_at, stepped
-from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
 from bellweight.models.laws import Law
 from bellweight.models.noise import product_nodes
 from bellweight.models.step import StepModel
+from bellweight.program.forms import Form, forms_of
+from bellweight.program.plane_proof import slacks_of, worst_in_plane
 from bellweight.program.repair import Repaired
 from bellweight.program.sampled_rows import EventRows
 
@@ -50,34 +48,46 @@ _CUT = 4_096  # cells that are cut at a time
 _CLOSE = 1e-3  # of the cost scale: no finer bound is looked for
 
 
-@dataclass(frozen=True, eq=False)
-class _Line:
-    """A piecewise linear function of one coordinate: its kinks and the slopes between them."""
-
-    kinks: FloatArray
-    slopes: FloatArray
-
-    def steepest(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the largest absolute slope over intervals (n,)."""
-        first = np.searchsorted(self.kinks, low, side="left")
-        last = np.searchsorted(self.kinks, high, side="right")
-        found = np.abs(self.slopes[first])
-        for k in range(1, int((last - first).max(initial=0)) + 1):
-            found = np.maximum(found, np.abs(self.slopes[np.minimum(first + k, last)]))
-        return np.asarray(found)
-
-
 def violation_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> float | None:
     """Return a number that no violation exceeds, None where nothing is declared that gives one."""
-    declared = model.bends is not None or model.lipschitz is not None
-    if not declared or model.admissible is not None or not _is_box(model):
+    if why_not(rows, model) is not None:
         return None
-    lines = _lines(rows, model, coef)
-    if lines is None:
-        return None
-    if model.bends is not None:
-        return _by_bends(rows, model, coef, lines[0])
-    return _by_cells(rows, model, coef, lines)
+    forms = forms_of(rows.basis, model.dimension, coef)
+    assert forms is not None
+    if model.bends is None:
+        return _by_cells(rows, model, coef, forms)
+    if model.dimension == 1:
+        return _by_bends(rows, model, coef, forms[0])
+    found = worst_in_plane(rows, model, coef, forms)
+    if found is not None:
+        return found.violation + _margin(rows, model, coef, forms, found.cost, found.steep)
+    usable = model.lipschitz is not None and len(forms) == model.dimension
+    return _by_cells(rows, model, coef, forms) if usable else None
+
+
+def why_not(rows: EventRows, model: StepModel) -> str | None:
+    """Return why nothing can be proven from what is declared, None where something can."""
+    if model.bends is None and model.lipschitz is None:
+        return "neither bends nor lipschitz is declared"
+    if model.admissible is not None:
+        return "not every action is admissible everywhere"
+    if not (np.isfinite(model.lower).all() and np.isfinite(model.upper).all()):
+        return "the box has a side without a bound"
+    if model.integer.any():
+        return "some coordinates are whole numbers"
+    forms = forms_of(rows.basis, model.dimension, np.zeros(rows.n_basis))
+    if forms is None or (model.bends is None and len(forms) > model.dimension):
+        return "the basis has functions that are not piecewise linear in one coordinate"
+    return None
+
+
+def no_bound(rows: EventRows, model: StepModel) -> str:
+    """Return why a model with declarations has no proven bound, nothing where none are made."""
+    if model.bends is None and model.lipschitz is None:
+        return ""
+    if _first_states(model) is None:
+        return "the first states have no finite law"
+    return why_not(rows, model) or "there are too many pieces: use fewer nodes of the noise"
 
 
 def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repaired | None:
@@ -113,55 +123,22 @@ def proof_text(model: StepModel) -> tuple[str, str]:
     return "exact", text
 
 
-def _is_box(model: StepModel) -> bool:
-    finite = np.isfinite(model.lower).all() and np.isfinite(model.upper).all()
-    return bool(finite) and not model.integer.any()
-
-
-def _lines(rows: EventRows, model: StepModel, coef: FloatArray) -> list[_Line] | None:
-    """Return V as a sum of piecewise linear functions of one coordinate, None if it is none."""
-    compiled = CompiledBasis.of(rows.basis, model.dimension)
-    bends: list[dict[float, float]] = [{} for _ in range(model.dimension)]
-    slopes = np.zeros(model.dimension)  # left of all kinks
-    for term, c in zip(compiled.terms, coef, strict=True):
-        if not term:
-            continue
-        atom = term[0]
-        if len(term) > 1 or len(atom.index) != 1 or atom.kind not in (COORDINATE, HINGE, CLIP):
-            return None
-        i, weight = atom.index[0], atom.weight[0] if atom.weight else 1.0
-        if atom.kind == COORDINATE:
-            slopes[i] += c
-            continue
-        # max(w x - k, 0) is flat on the left where w > 0, min(w x, k) on the right.
-        kink, rises = atom.number / weight, (atom.kind == HINGE) == (weight > 0.0)
-        slopes[i] += 0.0 if rises else c * weight
-        change = abs(weight) * c if atom.kind == HINGE else -abs(weight) * c
-        bends[i][kink] = bends[i].get(kink, 0.0) + change
-    lines = []
-    for own, first in zip(bends, slopes, strict=True):
-        kinks = np.array(sorted(own))
-        changes = np.array([own[k] for k in sorted(own)])
-        lines.append(_Line(kinks, first + np.concatenate([[0.0], np.cumsum(changes)])))
-    return lines
-
-
-def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, line: _Line) -> float:
+def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, form: Form) -> float:
     """Return the largest violation over the box: it is at one of finitely many states."""
     low, high = float(model.lower[0]), float(model.upper[0])
     worst, dear, steep = -np.inf, 0.0, 0.0
     for action in range(model.n_actions):
-        turns = [np.array([low, high]), line.kinks]
+        turns = [np.array([low, high]), form.kinks]
         for node in model.nodes:
-            ends = np.unique(np.clip([low, *bends_at(model, action, node), high], low, high))
+            ends = np.unique(np.clip([low, *bends_at(model, action, node)[1], high], low, high))
             turns.append(ends)
-            turns.append(_meets(model, action, node, ends, line.kinks))
+            turns.append(_meets(model, action, node, ends, form.kinks))
         states = np.unique(np.concatenate(turns))
         states = states[(states >= low) & (states <= high)][:, None]
-        slack, cost = _slacks(rows, coef, states, action)
+        slack, cost = slacks_of(rows, coef, states, action)
         worst, dear = max(worst, -float(slack.min())), max(dear, cost)
         steep = max(steep, float((np.abs(np.diff(slack)) / np.diff(states[:, 0])).max(initial=0.0)))
-    return worst + _margin(rows, model, coef, [line], dear, steep)
+    return worst + _margin(rows, model, coef, [form], dear, steep)
 
 
 def _meets(
@@ -177,17 +154,17 @@ def _meets(
     return np.asarray(found[inside])
 
 
-def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, lines: list[_Line]) -> float:
+def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[Form]) -> float:
     """Return a bound on the violation by branch and bound over cells of the box."""
     worst, dear = -np.inf, 0.0
     limit = (_CELLS if model.compiled else _PLAIN_CELLS) // model.n_actions
-    found = max(-_slacks(rows, coef, _centres(model), a)[0].min() for a in range(model.n_actions))
+    found = max(-slacks_of(rows, coef, _centres(model), a)[0].min() for a in range(model.n_actions))
     close = _CLOSE * max(float(np.abs(rows.pair_cost).mean()), 1e-300)
     for action in range(model.n_actions):
         left = ((model.upper - model.lower) / 2.0)[None, :]
         centre = ((model.upper + model.lower) / 2.0)[None, :]
         done = 0
-        above, cost = _cell_bounds(rows, model, coef, lines, centre, left, action)
+        above, cost = _cell_bounds(rows, model, coef, forms, centre, left, action)
         while True:
             dear = max(dear, cost)
             goal = max(found, worst, 0.0) + close
@@ -198,39 +175,39 @@ def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, lines: list[_
             chosen = open_cells[np.argsort(-above[open_cells])[:_CUT]]
             kept = np.setdiff1d(np.arange(len(above)), chosen, assume_unique=True)
             new_centre, new_left = _halved(centre[chosen], left[chosen])
-            bound, cost = _cell_bounds(rows, model, coef, lines, new_centre, new_left, action)
+            bound, cost = _cell_bounds(rows, model, coef, forms, new_centre, new_left, action)
             centre = np.vstack([centre[kept], new_centre])
             left = np.vstack([left[kept], new_left])
             above = np.concatenate([above[kept], bound])
         worst = max(worst, float(above.max()))
     assert model.lipschitz is not None
-    return worst + _margin(rows, model, coef, lines, dear, model.lipschitz.cost)
+    return worst + _margin(rows, model, coef, forms, dear, model.lipschitz.cost)
 
 
 def _cell_bounds(
     rows: EventRows,
     model: StepModel,
     coef: FloatArray,
-    lines: list[_Line],
+    forms: list[Form],
     centre: FloatArray,
     half: FloatArray,
     action: int,
 ) -> tuple[FloatArray, float]:
     """Return what no violation in cells (n, d) exceeds, and the largest absolute cost."""
     assert model.lipschitz is not None
-    slack, cost = _slacks(rows, coef, centre, action)
+    slack, cost = slacks_of(rows, coef, centre, action)
     radius = half.max(axis=1)
     reach = model.lipschitz.step * radius
     lost = model.lipschitz.cost * radius
-    for i, line in enumerate(lines):
-        lost = lost + half[:, i] * line.steepest(
+    for i, form in enumerate(forms):
+        lost = lost + half[:, i] * form.steepest(
             centre[:, i] - half[:, i], centre[:, i] + half[:, i]
         )
     after = model.loops.expand(centre, np.full(len(centre), action))[2]
-    for i, line in enumerate(lines):
+    for i, form in enumerate(forms):
         for node, weight in enumerate(model.weights):
             own = after[:, node, i]
-            steep = line.steepest(own - reach, own + reach)
+            steep = form.steepest(own - reach, own + reach)
             lost = lost + model.discount * weight * reach * steep
     return -slack + lost, cost
 
@@ -250,19 +227,11 @@ def _centres(model: StepModel) -> FloatArray:
     return np.asarray(model.spread_states(256), dtype=np.float64)
 
 
-def _slacks(
-    rows: EventRows, coef: FloatArray, states: FloatArray, action: int
-) -> tuple[FloatArray, float]:
-    """Return the slacks (n,) of an action, and its largest absolute cost."""
-    matrix, cost = rows.rows_at(states, np.full(len(states), action, dtype=np.int64))
-    return cost - matrix @ coef, float(np.abs(cost).max())
-
-
 def _margin(
     rows: EventRows,
     model: StepModel,
     coef: FloatArray,
-    lines: list[_Line],
+    forms: list[Form],
     dear: float,
     steep: float,
 ) -> float:
@@ -273,8 +242,10 @@ def _margin(
     """
     ends = np.array([model.lower, model.upper])
     terms = float(np.abs(np.asarray(rows.basis(ends))).max(axis=0) @ np.abs(coef))
-    slopes = [steep + 2.0 * float(np.abs(line.slopes).max()) for line in lines]
-    moved = float(np.abs(ends).max(axis=0) @ slopes)
+    far = np.abs(ends).max(axis=0)
+    moved = steep * float(far.sum())
+    for form in forms:
+        moved += 2.0 * float(np.abs(form.slopes).max() * (np.abs(form.direction) @ far))
     size = dear + 2.0 * terms + moved
     return _SPARE * _UNIT * (model.n_nodes + rows.n_basis + 64) * size
 

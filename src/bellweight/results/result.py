@@ -501,6 +501,8 @@ def _bound_facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.lower_bound is not None and not result.is_exact:
         told = f"{result.lower_bound_kind}: {result.lower_bound_reason}"
         yield "bound", f"no policy costs less than {number_text(result.lower_bound)} ({told})"
+    elif result.lower_bound_reason and result.lower_bound is None:
+        yield "bound", f"none is proven from what is declared: {result.lower_bound_reason}"
     found = result.evidence
     if found is None:
         return
