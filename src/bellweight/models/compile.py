@@ -83,6 +83,12 @@ class Source:
         except OSError:
             return False
 
+    @property
+    def as_python(self) -> Source:
+        """The same text for plain Python, which may call each function: to tell of a fault."""
+        text = self.text.replace(_STREAMS, _SLOW_STREAMS, 1)
+        return Source(text, compiled=False, held=self.held)
+
     def load(self) -> ModuleType:
         """Return the module, compiled now or found compiled."""
         if self not in _loaded:

@@ -251,7 +251,7 @@ class Loops:
 
     def _led_to(self, where: Where, action: int) -> str:
         """Return where a faulty step leads: the user's function once more, as plain Python."""
-        module = replace(self.source, compiled=False).load()
+        module = self.source.as_python.load()
         raw, numbers = np.zeros(self.dimension), self.data.parameters
         state, noise = where.state.copy(), where.noise.copy()
         if hasattr(module, "user_steps"):
