@@ -5,7 +5,7 @@ state, five successors of each pair. Seconds are CPU time of the passage alone. 
 slope of log(seconds) over log(transitions); 1 is linear. Memory is the highest resident memory
 during the passage, less that of the process with everything imported, as a multiple of the model's
 arrays: whatever is passed (the model, the arrays or the frame of the other package) and what comes
-out both count.
+out both count. What the making of the model leaves free in the allocator is given back first.
 
     python benchmarks/borders.py                           a million states, ten million transitions
     python benchmarks/borders.py --states 20000            smaller
@@ -17,6 +17,7 @@ Memory needs Linux, which can reset the highest value seen.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import subprocess
@@ -147,6 +148,7 @@ def measure(border: str, direction: str, n_states: int) -> dict[str, float]:
         given = prepare(model, Path(folder))
         del model
         gc.collect()
+        _give_back()
         _forget_peak()
         begin = time.process_time()
         passage(given, Path(folder))
@@ -201,6 +203,13 @@ def _resident(name: str) -> int:
         if line.startswith(name):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def _give_back() -> None:
+    """Give memory that is free back to the system, where the C library can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _forget_peak() -> None:

@@ -11,7 +11,7 @@ last digit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from bellweight.models import TabularModel
 from bellweight.models.tabular import OwnRows, compact
 
 _SPARE_INDICES = 10  # of actions that no state has
+_BLOCK = 1 << 18  # rows looked at together: masks as long as the list would cost memory
 
 
 @dataclass
@@ -77,8 +78,9 @@ def assembled(
     cost = pair_averages(rows.probability, rows.cost, start)
     del rows.cost
     sums = np.add.reduceat(rows.probability, start)
-    off = checks.first_index(~(np.abs(sums - 1.0) <= tolerance))
-    if off is not None:
+    worst = _worst(sums)
+    if abs(sums[worst] - 1.0) > tolerance:
+        off = int(np.argmax(np.abs(sums - 1.0) > tolerance))
         first = int(start[off])
         raise ModelError(
             f"{where(first if order is None else int(order[first]))}: the probabilities of state "
@@ -86,10 +88,12 @@ def assembled(
             f"{sums[off]:.12g}, expected 1: add the missing successor or correct them"
         )
     del order
-    probability = _scaled(rows.probability, sums, start)
+    probability = rows.probability
+    if abs(sums[worst] - 1.0) > tolerances.PROBABILITY:
+        probability = _scaled(probability, sums, start)
     kind = OwnRows if rows.owned else sparse.csr_array
     transition = kind(
-        (probability, rows.successor, compact(np.append(start, len(probability)))),
+        (probability, rows.successor, np.append(start, start.dtype.type(len(probability)))),
         shape=(len(start), n_states),
     )
     del rows.probability, rows.successor, probability, sums, start
@@ -100,11 +104,16 @@ def assembled(
 
 def pair_averages(probability: FloatArray, cost: FloatArray, start: IntArray) -> FloatArray:
     """Return the average cost of each pair over its rows, which begin at `start`."""
-    least, most = np.minimum.reduceat(cost, start), np.maximum.reduceat(cost, start)
-    # The probabilities of a pair may add up to 1 - 1e-16; that must not change its only cost.
-    if (least == most).all():
-        return least
-    return np.where(least == most, least, np.add.reduceat(probability * cost, start))
+    found = np.empty(len(start))
+    for part in _parts(len(start)):
+        stop = start[part.stop] if part.stop < len(start) else len(cost)
+        rows, begin = slice(start[part.start], stop), start[part] - start[part.start]
+        least = np.minimum.reduceat(cost[rows], begin)
+        is_one = least == np.maximum.reduceat(cost[rows], begin)
+        average = np.add.reduceat(probability[rows] * cost[rows], begin)
+        # The probabilities of a pair may add up to 1 - 1e-16; that must not change its only cost.
+        found[part] = np.where(is_one, least, average)
+    return found
 
 
 def initial_law(initial: Any, n_states: int, names: Any = None) -> FloatArray:
@@ -146,18 +155,33 @@ def given_cost(model: TabularModel) -> FloatArray:
 def _check_numbers(rows: Transitions, where: Callable[[int], str]) -> None:
     if len(rows.probability) == 0:
         raise ModelError("there are no transitions, expected at least one")
-    bad = checks.first_index(~((rows.probability >= 0.0) & (rows.probability <= 1.0 + 1e-5)))
+    chance, cost = rows.probability, rows.cost
+    bad = _first(len(chance), lambda part: ~((chance[part] >= 0.0) & (chance[part] <= 1.0 + 1e-5)))
     if bad is not None:
         raise ModelError(
-            f"{where(bad[0])}: the probability is {rows.probability[bad]}, expected a number "
-            "between 0 and 1"
+            f"{where(bad)}: the probability is {chance[bad]}, expected a number between 0 and 1"
         )
-    bad = checks.first_index(~np.isfinite(rows.cost))
+    bad = _first(len(cost), lambda part: ~np.isfinite(cost[part]))
     if bad is not None:
         raise ModelError(
-            f"{where(bad[0])}: the cost is {rows.cost[bad]}, expected a finite number: leave the "
-            "pair out if the action is not admissible"
+            f"{where(bad)}: the cost is {cost[bad]}, expected a finite number: leave the pair out "
+            "if the action is not admissible"
         )
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """Yield the blocks of n rows."""
+    for first in range(0, n, _BLOCK):
+        yield slice(first, min(first + _BLOCK, n))
+
+
+def _first(n: int, holds: Callable[[slice], Any]) -> int | None:
+    """Return the first of n rows for which something holds, asked block by block."""
+    for part in _parts(n):
+        mask = holds(part)
+        if mask.any():
+            return part.start + int(np.argmax(mask))
+    return None
 
 
 def _check_states(
@@ -169,7 +193,8 @@ def _check_states(
     labels: Any,
 ) -> None:
     """Complain about a state without a pair, with a row that leads to it if there is one."""
-    missing = np.bincount(pair_state, minlength=n_states) == 0
+    missing = np.ones(n_states, dtype=np.bool_)
+    missing[pair_state] = False
     if not missing.any():
         return
     leads = np.flatnonzero(missing[successor])
@@ -186,23 +211,44 @@ def _check_states(
 def _sort(rows: Transitions) -> IntArray | None:
     """Sort the rows by state, then action; return the order, None where they were sorted."""
     state, action = rows.state, rows.action
-    ahead = (state[1:] > state[:-1]) | ((state[1:] == state[:-1]) & (action[1:] >= action[:-1]))
-    if ahead.all():
+
+    def is_late(part: slice) -> Any:
+        after = _next(part)
+        above = (state[part] == state[after]) & (action[part] > action[after])
+        return above | (state[part] > state[after])
+
+    if _first(len(state) - 1, is_late) is None:
         return None
-    order = np.lexsort((action, state))
-    rows.state, rows.action, rows.successor = state[order], action[order], rows.successor[order]
-    rows.probability, rows.cost = rows.probability[order], rows.cost[order]
+    order = compact(np.append(np.lexsort((action, state)), len(state)))[:-1]
+    del state, action
+    # One column after the other: each is let go before the next is made.
+    for name in ("state", "action", "successor", "probability", "cost"):
+        setattr(rows, name, getattr(rows, name)[order])
     return np.asarray(order)
 
 
 def _pair_starts(state: Any, action: Any) -> IntArray:
-    changes = (state[1:] != state[:-1]) | (action[1:] != action[:-1])
-    return np.append(0, np.flatnonzero(changes) + 1)
+    """Return the rows at which a pair begins."""
+    found = [np.zeros(1, dtype=np.int64)]
+    for part in _parts(len(state) - 1):
+        after = _next(part)
+        new = (state[part] != state[after]) | (action[part] != action[after])
+        found.append(np.flatnonzero(new) + after.start)
+    starts: IntArray = np.concatenate(found, dtype=np.int32 if len(state) < 2**31 else np.int64)
+    return starts
+
+
+def _next(part: slice) -> slice:
+    return slice(part.start + 1, part.stop + 1)
+
+
+def _worst(sums: FloatArray) -> int:
+    """Return the sum that is farthest from one."""
+    least, most = int(np.argmin(sums)), int(np.argmax(sums))
+    return least if 1.0 - sums[least] > sums[most] - 1.0 else most
 
 
 def _scaled(probability: FloatArray, sums: FloatArray, start: IntArray) -> FloatArray:
     """Return probabilities that add up to one in every pair, unchanged where they do already."""
     divisor = np.where(np.abs(sums - 1.0) > tolerances.PROBABILITY, sums, 1.0)
-    if (divisor == 1.0).all():
-        return probability
     return probability / np.repeat(divisor, np.diff(np.append(start, len(probability))))

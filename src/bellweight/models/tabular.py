@@ -124,11 +124,10 @@ class TabularModel(files.Saved):
         holds rewards.
         """
         checks.one_of(sense, "sense", ("min", "max"))
-        given = checks.float_array(cost, "cost", (-1,), finite=False)
         if sense == "max":
-            given = -given
+            cost = -checks.float_array(cost, "cost", (-1,), finite=False)
         return cls(
-            cost=given,
+            cost=cost,
             transition=transition,
             pair_state=pair_state,
             pair_action=pair_action,
@@ -268,8 +267,9 @@ class TabularModel(files.Saved):
                 f"pair {row} ({self.pair_name(row)}) {problem}: sort the pairs by state, then "
                 "action, and keep each once"
             )
-        counts = np.bincount(state, minlength=n_states)
-        empty = checks.first_index(counts == 0)
+        missing = np.ones(n_states, dtype=np.bool_)
+        missing[state] = False
+        empty = checks.first_index(missing)
         if empty is not None:
             raise ModelError(
                 f"{self.state_name(empty[0])} has no action, expected at least one: add a pair "
