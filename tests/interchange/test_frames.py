@@ -15,7 +15,7 @@ from same import assert_same
 from strategies import models
 
 import bellweight as bw
-from bellweight.interchange import from_frame, read_csv, to_frame, write_csv
+from bellweight.interchange import assembly, from_frame, read_csv, to_frame, write_csv
 
 ROWS = {
     "state": ["dry", "dry", "wet", "wet", "wet"],
@@ -39,15 +39,15 @@ def test_tables_there_and_back(model: bw.TabularModel) -> None:
 def test_names_costs_by_successor_and_order(make: Any, tmp_path: Path) -> None:
     model = from_frame(make(ROWS), 0.9, "wet")
     assert model.state_labels == ("dry", "wet")
-    assert model.action_labels == ("wait", "go")
-    assert model.cost.tolist() == [1.0, 1.0, 3.0]
+    assert model.action_labels == ("go", "wait"), "as in the rows of wet"
+    assert model.cost.tolist() == [1.0, 3.0, 1.0]
     assert model.initial.tolist() == [0.0, 1.0]
     again = read_csv(write_csv(model, tmp_path / "m.csv"), 0.9, "wet")
     assert_same(again, model)
     assert again.state_labels == model.state_labels
-    turned = from_frame(make(ROWS), 0.9, states=["wet", "dry"], actions=["go", "wait"])
-    assert turned.cost.tolist() == [3.0, 1.0, 1.0]
-    assert turned.transition.toarray().tolist() == [[0, 1], [0.5, 0.5], [0.25, 0.75]]
+    turned = from_frame(make(ROWS), 0.9, states=["wet", "dry"], actions=["wait", "go"])
+    assert turned.cost.tolist() == [1.0, 3.0, 1.0]
+    assert turned.transition.toarray().tolist() == [[0.5, 0.5], [0, 1], [0.25, 0.75]]
 
 
 def test_rewards_and_names_that_need_quotes(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_rewards_and_names_that_need_quotes(tmp_path: Path) -> None:
     rows["next"] = [f'{name}, "so"' for name in ROWS["next"]]
     model = from_frame(rows, 0.9)
     assert model.sense == "max"
-    assert model.cost.tolist() == [-1.0, -1.0, -3.0]
+    assert model.cost.tolist() == [-1.0, -3.0, -1.0]
     again = read_csv(write_csv(model, tmp_path / "m.csv"), 0.9)
     assert_same(again, model)
     assert (again.sense, again.state_labels) == ("max", model.state_labels)
@@ -65,7 +65,7 @@ def test_rewards_and_names_that_need_quotes(tmp_path: Path) -> None:
 
 def test_unsorted_rows_and_repeated_successors() -> None:
     shuffled = pandas.DataFrame(ROWS).iloc[[3, 0, 4, 2, 1]].reset_index(drop=True)
-    names = {"states": ["dry", "wet"], "actions": ["wait", "go"]}
+    names = {"states": ["dry", "wet"], "actions": ["go", "wait"]}
     assert_same(from_frame(shuffled, 0.9, **names), from_frame(ROWS, 0.9))
     twice = {"state": [0, 0], "action": [0, 0], "next": [0, 0], "probability": [0.5, 0.5],
              "cost": [2, 4]}  # fmt: skip
@@ -73,11 +73,26 @@ def test_unsorted_rows_and_repeated_successors() -> None:
     assert from_frame(twice, 0.9).cost.tolist() == [3.0]
 
 
+def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorting, averages and errors where a list is longer than what is looked at together."""
+    table = pandas.DataFrame(ROWS)
+    shuffled = table.iloc[[3, 0, 4, 2, 1]].reset_index(drop=True)
+    names = {"states": ["dry", "wet"], "actions": ["go", "wait"]}
+    model = from_frame(table, 0.9)
+    for length in (1, 2, 3):
+        monkeypatch.setattr(assembly, "_BLOCK", length)
+        assert_same(from_frame(shuffled, 0.9, **names), model)
+        assert from_frame(table, 0.9).action_labels == model.action_labels
+        wrong = table.assign(cost=[4.0, 0.0, 3.0, 1.0, float("nan")])
+        with pytest.raises(bw.BellweightError, match="row 4: the cost is nan"):
+            from_frame(wrong, 0.9)
+
+
 @pytest.mark.parametrize(
     ("column", "row", "value", "said"),
     [
         ("probability", 1, 1.75, "row 1: the probability is 1.75"),
-        ("probability", 4, 0.25, "row 3: the probabilities of state 1, action 0 .* sum to 0.75"),
+        ("probability", 4, 0.25, "row 3: the probabilities of state 1, action 1 .* sum to 0.75"),
         ("probability", 2, float("nan"), "row 2: the probability is nan"),
         ("cost", 3, float("inf"), "row 3: the cost is inf"),
         ("cost", 3, "dear", "row 3: the cost is 'dear'"),

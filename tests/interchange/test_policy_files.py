@@ -179,3 +179,19 @@ def test_endings_and_options_are_checked(
     assert run(["convert", "scheduling", str(tmp_path / "linear.npz")]) == 0
     assert run(["solve", str(tmp_path / "m.csv")]) != 0
     assert "discount" in capsys.readouterr().err
+
+
+def test_convert_lists_the_states_of_other_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.csv"
+    assert run(["convert", "continuous_inventory", str(path), "--grid", "5"]) == 0
+    model = bw.problems.continuous_inventory()
+    assert read_model(path, discount=0.9).n_pairs == model.to_tabular(5).n_pairs
+    factored = ["convert", "machine_maintenance", "--option", "n=2", str(path), "--tabular"]
+    assert run(factored) == 0
+    capsys.readouterr()
+    assert run([*factored, "--grid", "5"]) == 2
+    assert "--grid is for step models, and this is FactoredModel" in capsys.readouterr().err
+    assert run(["convert", "continuous_inventory", str(path), "--grid", "five"]) == 2
+    assert "expected numbers of points" in capsys.readouterr().err

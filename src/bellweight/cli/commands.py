@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -255,6 +256,7 @@ def new(
 @command(
     "bellweight convert single_queue queue.npz",
     "bellweight convert queue.drn queue.csv --option discount=0.95",
+    "bellweight convert continuous_inventory stock.csv --grid 51",
     short="Write a model to a file of another package",
 )
 def convert(
@@ -265,14 +267,46 @@ def convert(
         typer.Argument(metavar="OUT", help="The file to write: .npz, .csv, .tra (PRISM) or .drn."),
     ],
     option: Options = None,
+    tabular: Annotated[
+        bool,
+        typer.Option(
+            "--tabular",
+            help="List the states of an event, step, factored or linear model first: other "
+            "packages know only states that are listed.",
+        ),
+    ] = False,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid",
+            metavar="N[,N...]",
+            help="List the states of a step model on a grid with so many points along each "
+            "coordinate; 101 with --tabular alone.",
+        ),
+    ] = None,
 ) -> int:
     """Write a model to a file of another package, or to Bellweight's own, by its ending."""
-    with prepared(context, source, option, writes=[target]) as (model, _):
+    with prepared(context, source, option, writes=[target]) as (built, _):
         from bellweight.interchange import write_model
 
+        model = _tabular(built, grid) if tabular or grid is not None else built
         write_model(model, target)
     say(console(None), f"{model!r}\nwritten to {target}")
     return exits.DONE
+
+
+def _tabular(model: Any, grid: str | None) -> Any:
+    """Return a model with its states listed, a step model on a grid."""
+    lists: Any = getattr(model, "to_tabular", lambda: model)
+    if grid is None:
+        return lists()
+    if "grid" not in inspect.signature(lists).parameters:
+        raise parse.usage(f"--grid is for step models, and this is {type(model).__name__}")
+    points = grid.split(",")
+    if not all(point.isdecimal() for point in points):
+        raise parse.usage(f"--grid is {grid}, expected numbers of points such as 51 or 21,11")
+    counts = [int(point) for point in points]
+    return lists(counts[0] if len(counts) == 1 else counts)
 
 
 @command(

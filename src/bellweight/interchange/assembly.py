@@ -22,7 +22,7 @@ from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
-from bellweight.models.tabular import OwnRows, compact
+from bellweight.models.tabular import OwnRows
 
 _SPARE_INDICES = 10  # of actions that no state has
 _BLOCK = 1 << 18  # rows looked at together: masks as long as the list would cost memory
@@ -48,7 +48,7 @@ def tabular(model: Any) -> TabularModel:
     if not isinstance(model, TabularModel):
         raise ModelError(
             f"model is {type(model).__name__}, expected a TabularModel: other packages list their "
-            "states, so call model.to_tabular() first"
+            "states, so call model.to_tabular() first, which is bellweight convert --tabular"
         )
     return model
 
@@ -105,7 +105,7 @@ def assembled(
 def pair_averages(probability: FloatArray, cost: FloatArray, start: IntArray) -> FloatArray:
     """Return the average cost of each pair over its rows, which begin at `start`."""
     found = np.empty(len(start))
-    for part in _parts(len(start)):
+    for part in blocks(len(start)):
         stop = start[part.stop] if part.stop < len(start) else len(cost)
         rows, begin = slice(start[part.start], stop), start[part] - start[part.start]
         least = np.minimum.reduceat(cost[rows], begin)
@@ -169,15 +169,15 @@ def _check_numbers(rows: Transitions, where: Callable[[int], str]) -> None:
         )
 
 
-def _parts(n: int) -> Iterator[slice]:
-    """Yield the blocks of n rows."""
+def blocks(n: int) -> Iterator[slice]:
+    """Yield n rows in blocks, for what would need memory for all of them."""
     for first in range(0, n, _BLOCK):
         yield slice(first, min(first + _BLOCK, n))
 
 
 def _first(n: int, holds: Callable[[slice], Any]) -> int | None:
     """Return the first of n rows for which something holds, asked block by block."""
-    for part in _parts(n):
+    for part in blocks(n):
         mask = holds(part)
         if mask.any():
             return part.start + int(np.argmax(mask))
@@ -210,17 +210,16 @@ def _check_states(
 
 def _sort(rows: Transitions) -> IntArray | None:
     """Sort the rows by state, then action; return the order, None where they were sorted."""
-    state, action = rows.state, rows.action
 
     def is_late(part: slice) -> Any:
-        after = _next(part)
+        after, state, action = one_on(part), rows.state, rows.action
         above = (state[part] == state[after]) & (action[part] > action[after])
         return above | (state[part] > state[after])
 
-    if _first(len(state) - 1, is_late) is None:
+    if _first(len(rows.state) - 1, is_late) is None:
         return None
-    order = compact(np.append(np.lexsort((action, state)), len(state)))[:-1]
-    del state, action
+    order = np.lexsort((rows.action, rows.state))
+    order = order.astype(np.int32 if len(order) < 2**31 else np.int64)
     # One column after the other: each is let go before the next is made.
     for name in ("state", "action", "successor", "probability", "cost"):
         setattr(rows, name, getattr(rows, name)[order])
@@ -230,15 +229,16 @@ def _sort(rows: Transitions) -> IntArray | None:
 def _pair_starts(state: Any, action: Any) -> IntArray:
     """Return the rows at which a pair begins."""
     found = [np.zeros(1, dtype=np.int64)]
-    for part in _parts(len(state) - 1):
-        after = _next(part)
+    for part in blocks(len(state) - 1):
+        after = one_on(part)
         new = (state[part] != state[after]) | (action[part] != action[after])
         found.append(np.flatnonzero(new) + after.start)
     starts: IntArray = np.concatenate(found, dtype=np.int32 if len(state) < 2**31 else np.int64)
     return starts
 
 
-def _next(part: slice) -> slice:
+def one_on(part: slice) -> slice:
+    """Return the rows that follow each of a block."""
     return slice(part.start + 1, part.stop + 1)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
+import re
+import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -13,15 +15,16 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bellweight.common import files
-from bellweight.common.status import FileError
-from bellweight.interchange.assembly import Transitions, given_cost, tabular, unique_names
-from bellweight.interchange.frames import COLUMNS, named_model, sense_of
+from bellweight.common.status import BellweightWarning, FileError
+from bellweight.interchange.assembly import Transitions, given_cost, tabular
+from bellweight.interchange.frames import COLUMNS, named_model, sense_of, table_names
 from bellweight.interchange.names import Names, numbered
 from bellweight.interchange.text import no_text
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
 _BLOCK = 20_000  # rows written at a time
+_FIELD = re.compile(r'\s*("(?:[^"]|"")*"|[^,]*)\s*(,|$)')
 
 
 def read_csv(
@@ -35,7 +38,13 @@ def read_csv(
     """Return the model of a CSV file with a header; as `from_frame`, and errors name the line."""
     source = Path(path)
     state_names, action_names = Names(states, "state"), Names(actions, "action")
-    sense = sense_of(_header(source), str(source))
+    header = _header(source)
+    sense = sense_of(header, str(source))
+    quoted = _quoted_columns(source, header)
+    if "state" in quoted or "next" in quoted:
+        state_names.take_as_text()
+    if "action" in quoted:
+        action_names.take_as_text()
     rows = numbered(
         lambda: _read_rows(source, state_names, action_names, sense), state_names, action_names
     )
@@ -52,8 +61,8 @@ def write_csv(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     """Write one line for each transition, numbers with all their digits."""
     model = tabular(model)
     cost = given_cost(model)
-    states = _texts(unique_names(model.state_labels), model.n_states)
-    actions = _texts(unique_names(model.action_labels), model.n_actions)
+    states = _texts(model.state_labels, model.n_states, "state")
+    actions = _texts(model.action_labels, model.n_actions, "action")
     last = "reward" if model.sense == "max" else "cost"
 
     def write(stream: BinaryIO) -> None:
@@ -110,6 +119,15 @@ def _header(source: Path) -> list[str]:
     return names
 
 
+def _quoted_columns(source: Path, header: list[str]) -> set[str]:
+    """Return the columns that are in quotes in the first row; numbers there are names."""
+    lines = [line for line, _ in islice(_records(source), 2)]
+    with _opened(source) as stream:
+        text = "".join(islice(stream, lines[0], lines[-1])).strip() if lines else ""
+    starts = [field.startswith('"') for field, _ in _FIELD.findall(text)]
+    return {name for name, start in zip(header, starts, strict=False) if start}
+
+
 def _fields(source: Path, count: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows below the header, each with its line."""
     for line, fields in islice(_records(source), 1, None):
@@ -148,13 +166,21 @@ def _opened(source: Path) -> Any:
         raise FileError(f"cannot read {source}: {problem.strerror}") from None
 
 
-def _texts(names: tuple[str, ...] | None, count: int) -> Sequence[Any]:
+def _texts(labels: tuple[str, ...] | None, count: int, what: str) -> Sequence[Any]:
     """Return what stands for each state or action in a CSV file."""
+    names = table_names(labels)
+    if names is None and labels is not None:
+        warnings.warn(
+            f"the {what} labels are not all different, so the file has numbers in their place",
+            BellweightWarning,
+            stacklevel=3,
+        )
     return range(count) if names is None else [_quoted(name) for name in names]
 
 
 def _quoted(text: str) -> str:
-    needs_quotes = any(letter in text for letter in ',"\r\n') or text != text.strip()
+    """Return a name as a field; one that is a number is in quotes, as it would be an index else."""
+    needs_quotes = text.isdecimal() or any(letter in text for letter in ',"\r\n')
     return '"' + text.replace('"', '""') + '"' if needs_quotes else text
 
 

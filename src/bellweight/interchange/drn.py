@@ -29,6 +29,7 @@ import numpy as np
 from bellweight.common import files
 from bellweight.common.status import FileError
 from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
+from bellweight.interchange.notes import MARK, Notes
 from bellweight.interchange.text import (
     NO_LABEL,
     SUM_TOLERANCE,
@@ -55,21 +56,22 @@ def read_drn(
     discount: float,
     initial: Any = None,
     *,
-    sense: Sense = "min",
+    sense: Sense | None = None,
     reward: str | None = None,
     actions: Sequence[str] | None = None,
 ) -> TabularModel:
     """Return the model of a DRN file; rewards are costs unless `sense="max"`.
 
-    `reward` names the reward model where there are several. `initial` and `actions` are as in
-    `read_prism`, and so are sums of probabilities that are off by rounding.
+    A file that Bellweight wrote of a reward model has rewards without being told. `reward` names
+    the reward model where there are several. `initial` and `actions` are as in `read_prism`, and so
+    are sums of probabilities that are off by rounding.
     """
     source = Path(path)
     parsed = _Parser(source, reward)
     parsed.read()
     labels, law = parsed.labels.settle(initial, parsed.n_states)
     rows, action_labels = parsed.transitions(actions)
-    n_states = parsed.n_states
+    n_states, sense = parsed.n_states, sense or parsed.lines.notes.sense or "min"
     del parsed
     return assembled(
         rows,
@@ -125,7 +127,9 @@ class _Parser:
         state, choice, code = (
             np.frombuffer(part, dtype=np.int32) for part in (self.state, self.choices, self.code)
         )
-        action, labels = settled_actions(state, choice, code, list(self.names), order, _spelled)
+        action, labels = settled_actions(
+            state, choice, code, list(self.names), order, _spelled, self.lines.notes
+        )
         ends = np.append(np.frombuffer(self.start, dtype=np.int64), len(self.successor))
         counts = np.diff(ends)
         rows = Transitions(
@@ -263,13 +267,14 @@ class _Parser:
 
 
 def _parts(model: TabularModel) -> Iterator[str]:
+    names = action_names(model, _spelled)
     yield (
-        "// Exported by bellweight\n@type: MDP\n@parameters\n\n@reward_models\n"
+        f"// Exported by bellweight\n// {MARK}{Notes.of(model, names, {}).line()}\n"
+        "@type: MDP\n@parameters\n\n@reward_models\n"
         f"{'reward' if model.sense == 'max' else 'cost'}\n@nr_states\n{model.n_states}\n"
         f"@nr_choices\n{model.n_pairs}\n@model\n"
     )
     rows, cost, words = model.transition, given_cost(model), state_words(model)
-    names = action_names(model, _spelled)
     last = -1
     for pair, (state, action) in enumerate(zip(model.pair_state, model.pair_action, strict=True)):
         if state != last:

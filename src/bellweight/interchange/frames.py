@@ -3,8 +3,8 @@
 Columns are `state`, `action`, `next`, `probability` and `cost`, or `reward` in place of `cost`.
 States and actions are names or numbers. Numbers 0, 1, ... are indices, and those of actions may
 have gaps; numbers of states such as 1, 2, ..., and numbers that are far apart such as 1001, 1005,
-are names in their order. Rows of one pair may differ in cost: it is averaged. A table holds neither
-discount nor initial distribution.
+are names in their order. Numbers that are text, in a file those in quotes, are names. Rows of one
+pair may differ in cost: it is averaged. A table holds neither discount nor initial distribution.
 """
 
 from __future__ import annotations
@@ -81,12 +81,23 @@ def to_frame(model: TabularModel, kind: str | None = None) -> Any:
 def _columns(model: TabularModel) -> Iterator[tuple[str, Any]]:
     """Yield one column after the other, so that no two stand in memory at once."""
     moves = np.diff(model.transition.indptr)
-    states, actions = unique_names(model.state_labels), unique_names(model.action_labels)
+    states, actions = table_names(model.state_labels), table_names(model.action_labels)
     yield "state", _named(np.repeat(model.pair_state.astype(np.int32), moves), states)
     yield "action", _named(np.repeat(model.pair_action.astype(np.int32), moves), actions)
     yield "next", _named(model.transition.indices.copy(), states)
     yield "probability", model.transition.data.copy()
     yield "reward" if model.sense == "max" else "cost", np.repeat(given_cost(model), moves)
+
+
+def table_names(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return labels that tables can have in place of indices; outer spaces are refused."""
+    names = unique_names(labels)
+    wrong = next((name for name in names or () if name != name.strip()), None)
+    if wrong is not None:
+        raise ModelError(
+            f"the label {wrong!r} begins or ends with a space, which tables do not keep: rename it"
+        )
+    return names
 
 
 def named_model(
@@ -101,7 +112,7 @@ def named_model(
 ) -> TabularModel:
     """Return the model of rows whose states and actions were given out by their names."""
     n_states, state_labels, state_order = states.settle(rows.state)
-    _, action_labels, action_order = actions.settle(rows.action)
+    _, action_labels, action_order = actions.settle(rows.action, rows.state)
     if state_order is not None:
         rows.state, rows.successor = state_order[rows.state], state_order[rows.successor]
     if action_order is not None:

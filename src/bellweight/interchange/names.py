@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bellweight.common.status import ModelError
-from bellweight.interchange.assembly import Transitions, are_near
+from bellweight.interchange.assembly import Transitions, are_near, blocks, one_on
 
 _DIGITS = 9  # indices are below 2^31
 
@@ -25,8 +26,12 @@ class Names:
 
     def __init__(self, given: Sequence[str] | None, what: str) -> None:
         self.given, self.what = given, what
-        self.are_indices = given is None
+        self.are_indices, self.are_text = given is None, False
         self.forget()
+
+    def take_as_text(self) -> None:
+        """Take numbers as names: they came as text."""
+        self.are_indices, self.are_text = False, True
 
     def forget(self) -> None:
         """Begin again."""
@@ -36,6 +41,8 @@ class Names:
     def codes(self, *columns: Any) -> list[Any]:
         """Return the index of each value of some columns."""
         whole = [values.dtype.kind in "iu" for values in columns]
+        if any(len(values) and isinstance(values[0], str) for values in columns):
+            self.take_as_text()
         if all(whole) and self.are_indices:
             for values in columns:
                 self._refuse_negative(values)
@@ -70,23 +77,32 @@ class Names:
             if found <= self.largest and (all_of_them or not are_near(self.largest, found)):
                 raise NoIndicesError(self)
 
-    def settle(self, used: Any) -> tuple[int, tuple[str, ...] | None, Any]:
+    def settle(self, used: Any, state: Any = None) -> tuple[int, tuple[str, ...] | None, Any]:
         """Return the count, the labels, and new indices for the numbers given out, if any.
 
-        Names that are numbers stand in their order, others as they first appear in the column used.
+        Names that are numbers stand in their order; so do numbers as text, if they are 0, 1, ...
+        Others stand as they first appear in the column used. Where its rows' states are given, a
+        name stands before those that come after it in the rows of any state.
         """
         if self.are_indices:
             return self.largest + 1, None, None
         names = tuple(self.index)
         if self.given is not None:
             return len(names), names, None
-        if all(name.isdecimal() and name.isascii() for name in names):
+        if self._are_numbers(names):
             order = sorted(range(len(names)), key=lambda i: (int(names[i]), names[i]))
-        else:
+        elif state is None:
             order = _first_seen(used, len(names))
+        else:
+            order = in_choice_order(state, used, len(names))
         place = np.empty(len(names), dtype=np.int32)
         place[order] = np.arange(len(names), dtype=np.int32)
         return len(names), tuple(names[i] for i in order), place
+
+    def _are_numbers(self, names: tuple[str, ...]) -> bool:
+        if self.are_text:
+            return self.index.keys() == set(map(str, range(len(names))))
+        return all(name.isdecimal() and name.isascii() for name in names)
 
     def _refuse_negative(self, values: Any) -> None:
         if len(values) and values.min() < 0:
@@ -107,6 +123,39 @@ def _first_seen(used: Any, count: int) -> list[int]:
     first[used[::-1]] = np.arange(len(used) - 1, -1, -1, dtype=np.int32)
     order: list[int] = np.argsort(first, kind="stable").tolist()
     return order
+
+
+def in_choice_order(state: Any, code: Any, count: int) -> list[int]:
+    """Return the codes 0, ..., count - 1 in an order that no state's rows contradict.
+
+    Of several such orders it is the one closest to the codes themselves, and where there is none it
+    is the codes.
+    """
+    after: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for one, next_one in _successions(state, code, count):
+        after[one].append(next_one)
+        waits[next_one] += 1
+    ready = [number for number in range(count) if waits[number] == 0]
+    found = []
+    while ready:
+        found.append(heapq.heappop(ready))
+        for number in after[found[-1]]:
+            waits[number] -= 1
+            if waits[number] == 0:
+                heapq.heappush(ready, number)
+    return found if len(found) == count else list(range(count))
+
+
+def _successions(state: Any, code: Any, count: int) -> list[tuple[int, int]]:
+    """Return each two codes of which one follows the other in rows of one state."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for part in blocks(len(state) - 1):
+        after = one_on(part)
+        first, second = code[part].astype(np.int64), code[after]
+        change = (state[part] == state[after]) & (first != second)
+        found.append(np.unique(first[change] * count + second[change]))
+    return [divmod(both, count) for both in np.unique(np.concatenate(found)).tolist()]
 
 
 def _is_short(name: str) -> bool:

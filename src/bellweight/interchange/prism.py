@@ -5,6 +5,7 @@
     NAME.lab    0="init" 1="full"              then  0: 0 1
     NAME.srew   states entries                 then  state reward
     NAME.trew   states choices entries         then  state choice next reward
+    NAME.names  how Bellweight's labels are spelled in the others (`notes.py`), of no use to PRISM
 
 Files of a Markov chain have neither the number of choices nor the column of the choice. All but the
 first may be missing. Format: the PRISM manual, "Explicit Model Files". Files hold no
@@ -25,14 +26,15 @@ from typing import Any
 import numpy as np
 
 from bellweight.common import checks, files
-from bellweight.common.status import ArgumentError
+from bellweight.common.status import ArgumentError, FileError
 from bellweight.interchange.assembly import Transitions, assembled, given_cost, tabular
+from bellweight.interchange.notes import Notes, told_apart
 from bellweight.interchange.text import (
+    INIT,
     SUM_TOLERANCE,
     Lines,
     StateLabels,
     action_names,
-    check_different,
     settled_actions,
     state_words,
     warn_of_losses,
@@ -51,12 +53,13 @@ def read_prism(
     discount: float,
     initial: Any = None,
     *,
-    sense: Sense = "min",
+    sense: Sense | None = None,
     reward: str | None = None,
     actions: Sequence[str] | None = None,
 ) -> TabularModel:
     """Return the model of NAME.tra and the files beside it; rewards are costs unless `sense="max"`.
 
+    Files that Bellweight wrote of a reward model have rewards without being told.
     Of several reward structures PRISM writes NAME1.srew, NAME2.srew, ...: `reward` names one.
     `initial` replaces the states labelled `init`. `actions` gives the order of action names, else
     that of first appearance. A choice without a name is called a0, a1, ... by its number. Sums of
@@ -65,11 +68,12 @@ def read_prism(
     source = Path(path)
     table = _read_transitions(source)
     rewards = _rewards(_reward_file(source, reward), table)
-    marked = _read_labels(source.with_suffix(".lab"), table.n_states)
+    notes = _read_notes(source.with_suffix(".names"), table)
+    marked = _read_labels(source.with_suffix(".lab"), table.n_states, notes)
     marked.start_in(table.starts)
     labels, law = marked.settle(initial, table.n_states)
     vectors = _read_states(source.with_suffix(".sta"), table.n_states)
-    rows, action_labels = table.transitions(rewards, actions)
+    rows, action_labels = table.transitions(rewards, actions, notes)
     n_states = table.n_states
     del table, rewards
     return assembled(
@@ -79,7 +83,7 @@ def read_prism(
         law,
         lambda row: f"{source}, line {Lines(source, _COMMENT).line_of(row + 1, bool)}",
         tolerance=SUM_TOLERANCE,
-        sense=sense,
+        sense=sense or notes.sense or "min",
         state_vectors=vectors,
         state_labels=labels,
         action_labels=action_labels,
@@ -90,18 +94,37 @@ def read_prism(
 def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     """Write NAME.tra, .lab, .trew, and .sta where state vectors are whole numbers.
 
-    Costs (rewards of a reward model) are rewards of transitions.
+    Costs (rewards of a reward model) are rewards of transitions. PRISM's names have letters, digits
+    and _ only; NAME.names has your own, and `read_prism` gives them back.
     """
     model = tabular(model)
     warn_of_losses(model)
     target = Path(path).with_suffix(".tra")
+    has_vectors = model.state_vectors is not None and bool((model.state_vectors % 1 == 0).all())
+    _check_beside(target, has_vectors)
     head = f"{model.n_states} {model.n_pairs} {model.transition.nnz}\n"
-    _write_labels(model, target.with_suffix(".lab"))
-    if model.state_vectors is not None and (model.state_vectors % 1 == 0).all():
+    names, words = action_names(model, _spelled), _word_names(model)
+    _write(target.with_suffix(".names"), head, iter([Notes.of(model, names, words).line() + "\n"]))
+    _write_labels(model, words, target.with_suffix(".lab"))
+    if has_vectors:
         _write_states(model, target.with_suffix(".sta"))
     costs = given_cost(model)
-    _write(target.with_suffix(".trew"), head, _lines(model, costs))
-    return _write(target, head, _lines(model, None))
+    _write(target.with_suffix(".trew"), head, _lines(model, names, costs))
+    return _write(target, head, _lines(model, names, None))
+
+
+def _check_beside(target: Path, has_vectors: bool) -> None:
+    """Complain about files of another model, which would be read together with the new ones."""
+    rewards = [path.with_suffix(".srew") for path in _reward_files(target)]
+    numbered = [
+        path.with_suffix(".trew") for path in _reward_files(target) if path.stem != target.stem
+    ]
+    for path in (*rewards, *numbered, *([] if has_vectors else [target.with_suffix(".sta")])):
+        if path.exists():
+            raise FileError(
+                f"{path} is there and would be read as a part of {target}: remove it, or write to "
+                "another name"
+            )
 
 
 @dataclass
@@ -150,7 +173,7 @@ class _Table:
         self.code.append(code)
 
     def transitions(
-        self, rewards: Any, order: Sequence[str] | None
+        self, rewards: Any, order: Sequence[str] | None, notes: Notes
     ) -> tuple[Transitions, tuple[str, ...] | None]:
         """Return the rows with their actions, and the labels of these."""
         state, choice, successor, code = (
@@ -160,7 +183,7 @@ class _Table:
         new = (state[1:] != state[:-1]) | (choice[1:] != choice[:-1])
         first = np.append(0, np.flatnonzero(new) + 1)
         of_choice, labels = settled_actions(
-            state[first], choice[first], code[first], list(self.names), order, _spelled
+            state[first], choice[first], code[first], list(self.names), order, _spelled, notes
         )
         action = np.repeat(of_choice, np.diff(first, append=len(state)))
         return Transitions(
@@ -284,14 +307,27 @@ def _entries(lines: Lines, width: int, head: int, n_states: int) -> Iterator[lis
         raise lines.wrong(f"the file has {n_rows} entries, expected {expected} as its header says")
 
 
-def _read_labels(source: Path, n_states: int) -> StateLabels:
+def _read_notes(source: Path, table: _Table) -> Notes:
+    """Return the names that Bellweight noted, none where they belong to other transitions."""
+    if not source.exists():
+        return Notes()
+    lines = Lines(source, _COMMENT)
+    rows = iter(lines)
+    head = _header(lines, rows, (3,))
+    if head != [table.n_states, table.n_choices, len(table.state)]:
+        return Notes()
+    text = next(rows, None)
+    return Notes() if text is None else lines.noted(text)
+
+
+def _read_labels(source: Path, n_states: int, notes: Notes) -> StateLabels:
     labels = StateLabels()
     if not source.exists():
         return labels
     lines = Lines(source, _COMMENT)
     rows = iter(lines)
     head = next(rows, "")
-    names = dict(_LABEL.findall(head))
+    names = {number: notes.words.get(name, name) for number, name in _LABEL.findall(head)}
     if _LABEL.sub("", head).strip() or not names:
         raise lines.wrong(f'{head!r}, expected labels such as 0="init" 1="full"')
     for text in rows:
@@ -329,10 +365,9 @@ def _read_states(source: Path, n_states: int) -> Any:
     return vectors
 
 
-def _lines(model: TabularModel, costs: Any) -> Iterator[str]:
+def _lines(model: TabularModel, names: dict[int, str], costs: Any) -> Iterator[str]:
     """Yield the lines of each pair: with its action's name, or with its cost."""
     rows, start = model.transition, model.pair_start
-    names = action_names(model, _spelled)
     for pair in range(model.n_pairs):
         state = int(model.pair_state[pair])
         begin = f"{state} {pair - int(start[state])}"
@@ -345,14 +380,18 @@ def _lines(model: TabularModel, costs: Any) -> Iterator[str]:
             yield "".join(f"{begin} {y} {float(costs[pair])!r}\n" for y, _ in moves)
 
 
-def _write_labels(model: TabularModel, path: Path) -> None:
-    words = dict.fromkeys(word for found in state_words(model) for word in found)
-    spelling = {word: _spelled(word) for word in ("init", "deadlock", *words)}
-    check_different(list(spelling), list(spelling.values()), "words of state labels")
-    names = {name: number for number, name in enumerate(spelling.values())}
-    head = " ".join(f'{number}="{name}"' for name, number in names.items()) + "\n"
+def _word_names(model: TabularModel) -> dict[str, str]:
+    """Return the words of state labels, each with its name in the file; init and deadlock first."""
+    found = (word for words in state_words(model) for word in words)
+    words = list(dict.fromkeys((INIT, "deadlock", *found)))
+    return dict(zip(words, told_apart(words, _spelled), strict=True))
+
+
+def _write_labels(model: TabularModel, words: dict[str, str], path: Path) -> None:
+    head = " ".join(f'{number}="{name}"' for number, name in enumerate(words.values())) + "\n"
+    numbers = {word: str(number) for number, word in enumerate(words)}
     marked = (
-        f"{state}: {' '.join(str(names[spelling[word]]) for word in found)}\n"
+        f"{state}: {' '.join(numbers[word] for word in found)}\n"
         for state, found in enumerate(state_words(model))
         if found
     )

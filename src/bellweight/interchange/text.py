@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 import re
 import warnings
@@ -18,6 +17,8 @@ from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BellweightWarning, FileError
 from bellweight.interchange.assembly import are_near, initial_law
+from bellweight.interchange.names import in_choice_order
+from bellweight.interchange.notes import MARK, Notes, told_apart
 from bellweight.models import TabularModel
 
 SUM_TOLERANCE = 1e-5
@@ -45,6 +46,7 @@ class Lines:
 
     def __init__(self, path: str | os.PathLike[str], comment: str) -> None:
         self.source, self.comment, self.number = Path(path), comment, 0
+        self.notes = Notes()
 
     def __iter__(self) -> Iterator[str]:
         try:
@@ -53,10 +55,14 @@ class Lines:
                     text = line.strip()
                     if text and not text.startswith(self.comment):
                         yield text
+                    elif text.startswith(f"{self.comment} {MARK}"):
+                        self.notes = self.noted(text.partition(MARK)[2])
         except FileNotFoundError:
             raise FileError(f"{self.source} does not exist: check the path") from None
         except UnicodeDecodeError:
             raise no_text(self.source) from None
+        except FileError:  # which is an OSError
+            raise
         except OSError as problem:
             raise FileError(f"cannot read {self.source}: {problem.strerror}") from None
 
@@ -70,6 +76,16 @@ class Lines:
             if row < 0:
                 break
         return self.number
+
+    def noted(self, text: str) -> Notes:
+        """Return the notes of a line, or say that they are damaged."""
+        notes = Notes.read(text)
+        if notes is None:
+            raise self.wrong(
+                "the names that Bellweight noted are damaged: delete the line, and names are as "
+                "the file spells them"
+            )
+        return notes
 
     def wrong(self, said: str) -> FileError:
         """Return the error about the last line."""
@@ -97,10 +113,12 @@ def settled_actions(
     names: list[str],
     order: Sequence[str] | None,
     spelled: Callable[[str], str],
+    notes: Notes,
 ) -> tuple[Any, tuple[str, ...] | None]:
     """Return the action index of each choice, and the labels of actions.
 
-    Entry i says that choice[i] of state[i] has the name names[code[i]]. Where all names are whole
+    Entry i says that choice[i] of state[i] has the name names[code[i]]. Where no order is given and
+    the notes have all names, they decide. Else, where all names are whole
     numbers these are the indices, unless they are far apart or an order is given. Else indices are
     places in the order, whose names the file has as they are `spelled`, followed by names it does
     not have; these stand as the choices of every state do. Several choices of one state with the
@@ -108,6 +126,9 @@ def settled_actions(
     """
     code, names = _with_names(choice, code, names)
     code, names = _told_apart(state, choice, code, names)
+    noted = notes.indices(names) if order is None else None
+    if noted is not None:
+        return noted[code], notes.labels
     numbers = [_NUMBER.fullmatch(name) for name in names]
     if order is None and all(numbers):
         indices = np.array([int(match[1]) for match in numbers if match], dtype=np.int32)
@@ -115,7 +136,7 @@ def settled_actions(
             return indices[code], None
     labels = list(order or ())
     index = {spelled(label): place for place, label in enumerate(labels)}
-    for name in (names[number] for number in _in_choice_order(state, code, len(names))):
+    for name in (names[number] for number in in_choice_order(state, code, len(names))):
         if name not in index:
             index[name] = len(labels)
             labels.append(name)
@@ -141,30 +162,6 @@ def _with_names(choice: Any, code: Any, names: list[str]) -> tuple[Any, list[str
     place[used] = np.arange(len(used), dtype=np.int32)
     listed = list(index)
     return place[code], [listed[number] for number in used]
-
-
-def _in_choice_order(state: Any, code: Any, count: int) -> list[int]:
-    """Return the codes 0, ..., count - 1 in an order that no state's choices contradict.
-
-    Of several such orders it is the one closest to the codes themselves, and where there is none it
-    is the codes.
-    """
-    together = state[1:] == state[:-1]
-    follows = np.unique(code[:-1][together].astype(np.int64) * count + code[1:][together])
-    after: list[list[int]] = [[] for _ in range(count)]
-    waits = [0] * count
-    for one, next_one in zip((follows // count).tolist(), (follows % count).tolist(), strict=True):
-        after[one].append(next_one)
-        waits[next_one] += 1
-    ready = [number for number in range(count) if waits[number] == 0]
-    found = []
-    while ready:
-        found.append(heapq.heappop(ready))
-        for number in after[found[-1]]:
-            waits[number] -= 1
-            if waits[number] == 0:
-                heapq.heappush(ready, number)
-    return found if len(found) == count else list(range(count))
 
 
 def _told_apart(state: Any, choice: Any, code: Any, names: list[str]) -> tuple[Any, list[str]]:
@@ -197,25 +194,12 @@ def _unused(name: str, number: int, names: list[str]) -> str:
 def action_names(model: TabularModel, spelled: Callable[[str], str]) -> dict[int, str]:
     """Return the names of the actions in use as a file spells them; numbers without labels."""
     used = np.unique(model.pair_action).tolist()
-    names = {action: _action_name(model, action, spelled) for action in used}
-    check_different([model.label(action) for action in used], list(names.values()), "action labels")
-    return names
+    return dict(zip(used, told_apart((_action_name(model, a) for a in used), spelled), strict=True))
 
 
-def _action_name(model: TabularModel, action: int, spelled: Callable[[str], str]) -> str:
+def _action_name(model: TabularModel, action: int) -> str:
     label = model.label(action)
-    return f"a{action}" if label.strip() in ("", NO_LABEL) else spelled(label)
-
-
-def check_different(labels: Sequence[str], spelled: Sequence[str], what: str) -> None:
-    """Complain where two different labels are spelled alike in a file."""
-    first: dict[str, str] = {}
-    for label, name in zip(labels, spelled, strict=True):
-        other = first.setdefault(name, label)
-        if other != label:
-            raise FileError(
-                f"the {what} {other!r} and {label!r} are both {name!r} in the file: rename one"
-            )
+    return f"a{action}" if label.strip() in ("", NO_LABEL) else label
 
 
 def state_words(model: TabularModel) -> Iterator[list[str]]:
@@ -239,6 +223,12 @@ def warn_of_losses(model: TabularModel) -> None:
             _warn(
                 f"{model.state_name(state)} has a name with the word {INIT}, which marks initial "
                 "states in the file: it is left out"
+            )
+            return
+        if name != " ".join(name.split()):
+            _warn(
+                f"{model.state_name(state)} has a name with more than single spaces between words, "
+                "and the file has words only: they become single spaces"
             )
             return
 
