@@ -102,9 +102,9 @@ def test_names_are_as_each_program_takes_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["tra", "drn"])
 def test_what_the_format_cannot_hold_is_noted(ending: str, tmp_path: Path) -> None:
-    """Names that are spelled alike, repeated or unused, far indices, and that rewards are."""
+    """Names that are spelled alike or unused, far indices, and that rewards are."""
     write, read = FORMATS[ending]
-    for labels in [("x y", "x_y"), ("go", "go"), ("", "a0"), ("50", "5"), ("a", "b", "unused")]:
+    for labels in [("x y", "x_y"), ("", "a0"), ("50", "5"), ("a", "b", "unused")]:
         model = labelled(("p (1)", "p [1]"), labels)
         again = read(write(model, tmp_path / f"m.{ending}"), 0.9)
         assert_same(again, model)
