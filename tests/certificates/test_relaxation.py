@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -75,8 +76,105 @@ def test_a_step_model_with_a_finite_law_has_a_bound() -> None:
     result = bw.solve(store, bw.Polynomial(3), bw.Fixed(), rows=rows, judge=False)
     found = relaxed_bound(store, result, paths=40, horizon=25, seed=1, jobs=1)
     assert 0.85 * optimum < found.bound < optimum
-    with pytest.raises(bw.BellweightError, match="expected a model whose states"):
-        relaxed_bound(model(bw.models.Exponential(1.0), whole=False), result)
+
+
+ORDERS = 3
+
+
+def stocked(noise: Any, **options: Any) -> bw.StepModel:
+    """Real-valued stock of at most 4 with demand that is drawn; the excess is lost."""
+
+    def step(states: Any, action: int, noise: Any) -> Any:
+        return np.maximum(np.minimum(states + action, 4.0) - noise, 0.0)
+
+    def cost(states: Any, action: int, noise: Any) -> Any:
+        lost = np.maximum(noise - np.minimum(states + action, 4.0), 0.0)
+        return action + 0.5 * states[:, 0] + 4.0 * lost[:, 0]
+
+    given: dict[str, Any] = {
+        "dimension": 1, "actions": ORDERS, "step": step, "cost": cost, "noise": noise,
+        "discount": 0.7, "initial": (1.0,), "lower": 0.0, "upper": 4.0, "quadrature": 16,
+        "vectorised": True,
+    }  # fmt: skip
+    return bw.StepModel(**{**given, **options})
+
+
+def demand_of(rng: np.random.Generator, n: int) -> Any:
+    return rng.uniform(0.0, 2.0, (n, 1))
+
+
+@pytest.mark.parametrize(
+    ("noise", "horizon", "share"),
+    [(bw.models.Interval(0.0, 2.0), 8, 0.92), (demand_of, 5, 0.75)],
+    ids=["law", "sampler"],
+)
+def test_real_valued_states_and_noise_that_is_drawn(noise: Any, horizon: int, share: float) -> None:
+    """The optimum is that of a fine grid, on which it changes by 1e-3 from 81 to 161 points."""
+    table = stocked(bw.models.Interval(0.0, 2.0)).to_tabular(grid=81)
+    optimum = float(table.initial @ bw.exact.optimal(table).values)
+    model = stocked(noise, draws=16)
+    rows = bw.SampledRows(np.linspace(0.0, 4.0, 17)[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bw.errors.BellweightWarning)
+        result = bw.solve(model, bw.Polynomial(3), bw.Fixed(), rows=rows, judge=False)
+    found = relaxed_bound(model, result, paths=30, horizon=horizon, seed=1, jobs=1)
+    assert share * optimum < found.bound < optimum + 0.01
+    with pytest.raises(bw.BellweightError, match=r"reaches \d+ states.*declare bends="):
+        _with_few_successors(model, result)
+
+
+def _with_few_successors(model: bw.StepModel, result: bw.Result) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relaxation, "_MOST_SUCCESSORS", 1_000)
+        relaxed_bound(model, result, paths=30, horizon=16, jobs=1)
+
+
+def test_nodes_that_a_step_draws_leave_no_bias() -> None:
+    """With one action, and any value function, the mean is the cost under the law itself."""
+    model = stocked(bw.models.Exponential(1.5), actions=1, quadrature=2)
+    rows = bw.SampledRows(np.linspace(0.0, 4.0, 9)[:, None])
+    result = bw.solve(model, bw.Polynomial(2), bw.Fixed(), rows=rows, judge=False)
+    found = relaxed_bound(model, result, paths=200, horizon=4, seed=2, jobs=1)
+    # Nothing is ordered: stock 1, 0.5 a step while it lasts; what demand exceeds it by costs 4.
+    rng, total = np.random.default_rng(0), np.zeros(100_000)
+    stock = np.ones(len(total))
+    for t in range(4):
+        demand = rng.exponential(1.5, len(total))
+        total += 0.7**t * (0.5 * stock + 4.0 * np.maximum(demand - stock, 0.0))
+        stock = np.maximum(stock - demand, 0.0)
+    assert abs(found.mean - total.mean()) < 2.0 * found.half_width
+    assert found.half_width < 0.08 * total.mean()
+    assert np.abs(result.coef[1:]).max() > 0.1
+
+
+def test_a_run_that_was_cut_goes_on(small, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, result, _ = small
+    kept, given = tmp_path / "paths.json", {"paths": 40, "horizon": 8, "seed": 3, "jobs": 1}
+    whole = relaxed_bound(model, result, **given)
+    least, run = relaxation._Paths._least, []
+
+    def cut(self: Any, number: int, start: Any) -> float:
+        if number == 19:
+            raise KeyboardInterrupt
+        return least(self, number, start)
+
+    def counted(self: Any, number: int, start: Any) -> float:
+        run.append(number)
+        return least(self, number, start)
+
+    monkeypatch.setattr(relaxation._Paths, "_least", cut)
+    with pytest.raises(KeyboardInterrupt):
+        relaxed_bound(model, result, kept_in=kept, **given)
+    monkeypatch.setattr(relaxation._Paths, "_least", counted)
+    assert relaxed_bound(model, result, kept_in=kept, **given) == whole
+    assert run == list(range(16, 40))
+    assert relaxed_bound(model, result, kept_in=kept, **{**given, "paths": 48}).paths == 48
+    assert run == list(range(16, 48))
+    with pytest.raises(bw.BellweightError, match="blocks of another model, value function, seed"):
+        relaxed_bound(model, result, kept_in=kept, **{**given, "seed": 4})
+    kept.write_text("{}", encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
+        relaxed_bound(model, result, kept_in=kept, **given)
 
 
 def test_a_cubic_value_function_gets_close_on_a_criss_cross_network() -> None:
@@ -112,7 +210,7 @@ def test_bad_input_is_refused(small, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relaxation, "_MOST_SUCCESSORS", 40)
     with pytest.raises(bw.BellweightError, match=r"reaches \d+ states.*path_bound"):
         relaxed_bound(model, result, paths=30, horizon=20)
-    with pytest.raises(bw.BellweightError, match="expected a model whose states"):
+    with pytest.raises(bw.BellweightError, match="expected an event, step or factored model"):
         relaxed_bound(bw.problems.single_queue(capacity=5), result)
 
 
@@ -121,3 +219,10 @@ def test_states_below_zero_are_told_apart() -> None:
     distinct, place = _distinct(states)
     assert (distinct[place] == states).all()
     assert len(distinct) == 4
+
+
+def test_real_states_that_differ_by_the_order_of_additions_are_one() -> None:
+    states = np.array([[0.1 + 0.2 - 0.3, 7.0], [0.1 - 0.3 + 0.2, 7.0], [1e-9, 7.0]])
+    assert states[0, 0] != states[1, 0]
+    distinct, place = _distinct(states)
+    assert (len(distinct), place[0] == place[1], place[1] == place[2]) == (2, True, False)

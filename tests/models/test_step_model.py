@@ -13,7 +13,7 @@ import bellweight as bw
 from bellweight.common.streams import stream_keys
 from bellweight.models import Exponential, Gamma, Interval, Law, Normal
 from bellweight.models.kernels.noise_draws import normal_quantile
-from bellweight.models.noise import laid_out, law_draws
+from bellweight.models.noise import laid_out, law_draws, spread_draws
 
 ORDERS = np.arange(0.0, 4.0)
 DEMAND = Law([0.0, 1.0, 2.5], [0.2, 0.5, 0.3])
@@ -164,6 +164,16 @@ def test_laws_have_the_moments_and_the_distribution_that_they_claim(name: str) -
         assert weights @ nodes**power == pytest.approx(truth.moment(power), rel=1e-9, abs=1e-9)
     drawn = law_draws(laid_out([law]), 20_000, stream_keys(5)[0])[:, 0]
     assert stats.kstest(drawn, truth.cdf).pvalue > 1e-4
+    points = np.linspace(0.01, 0.99, 9)
+    assert law.quantiles(points) == pytest.approx(truth.ppf(points), rel=1e-9)
+
+
+def test_spread_draws_meet_every_part_of_each_law_once() -> None:
+    coin = Law([3.0, 7.0, 8.0], [0.25, 0.0, 0.75])
+    drawn = spread_draws([Interval(0.0, 8.0), coin], 8, np.random.default_rng(1))
+    assert sorted(np.floor(drawn[:, 0])) == list(range(8))
+    assert sorted(drawn[:, 1]) == [3.0] * 2 + [8.0] * 6
+    assert not np.array_equal(np.argsort(drawn[:, 0]), np.argsort(drawn[:, 1], kind="stable"))
 
 
 def far(state: Any, action: int, noise: Any) -> float:

@@ -273,8 +273,6 @@ def test_the_gap_says_what_its_lower_bound_is(
     assert gap.lower_bound == result.lower_bound
     assert (gap.lower_bound_kind, gap.kind) == (result.lower_bound_kind, gap.kind) == kinds
     assert "declared bends" in gap.proof
-    with pytest.raises(bw.BellweightError, match="expected a model whose states are vectors"):
-        result.gap(model, episodes=2, paths=30)
 
 
 PLANE_NOISE = Law([-0.25, 0.125, 0.375], [0.25, 0.5, 0.25])

@@ -84,17 +84,14 @@ class Backend(ABC, Generic[AnyModel]):
 
     `lists_states` says that all states are listed, so that costs and occupancies are exact;
     `lists_rows` that the rows of a program are, all or a sample of them; `samples_states` that rows
-    come from sampled states; `lists_successors` that a pair has finitely many next states, vectors
-    of whole numbers, which `model.expand` gives with their true chances. `acts_by_vectors` says
-    that an action is a vector, not an index; `maximises` that costs are minus the rewards that the
-    user gave.
+    come from sampled states. `acts_by_vectors` says that an action is a vector, not an index;
+    `maximises` that costs are minus the rewards that the user gave.
     `noun` and `usual_basis` are for people.
     """
 
     lists_states = False
     lists_rows = True
     samples_states = False
-    lists_successors = False
     acts_by_vectors = False
     maximises = False
     noun: str

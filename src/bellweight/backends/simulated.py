@@ -234,7 +234,6 @@ class FunctionBackend(Backend[AnyFunctionModel]):
     """Compiled episodes; rows come from sampled states, or from all where parts are local."""
 
     samples_states = True
-    lists_successors = True
     sampled_setup: type[FunctionSetup] = FunctionSetup
 
     def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> FunctionSetup:

@@ -78,12 +78,6 @@ class StepBackend(FunctionBackend[StepModel]):
     usual_basis = "kinks:10"
     sampled_setup = StepSetup
 
-    @property
-    def lists_successors(self) -> bool:  # type: ignore[override]
-        """Nodes that stand for a law, and draws, are not its values."""
-        model = self.model
-        return model.is_whole and not (model.are_draws or model.has_quadrature)
-
     def judging_steps(self, policy: Policy) -> int:
         """Return fewer steps where each greedy decision takes many expectations."""
         steps = super().judging_steps(policy)

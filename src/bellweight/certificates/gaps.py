@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from bellweight.backends import backend_of
@@ -38,6 +40,7 @@ def found_gap(
     horizon: int | None = None,
     seed: int | None = None,
     jobs: int | None = None,
+    kept_in: str | os.PathLike[str] | None = None,
 ) -> Gap:
     """Return what is known about the loss of a policy; see `Result.gap`."""
     relaxed = checks.count(paths, "paths", least=0) > 0 and not backend_of(model).lists_states
@@ -65,18 +68,22 @@ def found_gap(
     if not relaxed:
         return found
     bound = _relaxed(
-        model, result, paths=paths, horizon=horizon, confidence=each, seed=seed, jobs=jobs
-    ).bound
+        model, result, paths=paths, horizon=horizon, confidence=each, seed=seed, jobs=jobs,
+        kept_in=kept_in,
+    ).bound  # fmt: skip
     if found.lower_bound is not None and found.lower_bound >= bound:
         return found
     return simulated(bound, "estimated", _RELAXED.format(f"{paths:,}"), _MORE_PATHS, each)
 
 
-def _relaxed(model: Model, result: Result, **settings: Any) -> RelaxedBound:
+def _relaxed(
+    model: Model, result: Result, *, kept_in: str | os.PathLike[str] | None, **settings: Any
+) -> RelaxedBound:
     """Return the bound over reachable states, or by programs where a network has too many."""
     try:
-        return relaxed_bound(model, result, **settings)
+        return relaxed_bound(model, result, kept_in=kept_in, **settings)
     except TooManyStatesError:
         if not is_network(model):
             raise
-        return path_bound(model, **settings)
+    other = None if kept_in is None else Path(kept_in).with_suffix(".programs")
+    return path_bound(model, kept_in=other, **settings)

@@ -16,13 +16,14 @@ solver's word is not needed. What comes after the horizon counts as the least co
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from scipy import sparse
 
-from bellweight.certificates.relaxation import STREAM, RelaxedBound, fewest_paths
+from bellweight.certificates.relaxation import STREAM, RelaxedBound, fewest_paths, kept_blocks
 from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError, SolverError, Status
@@ -30,7 +31,6 @@ from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel, Model
 from bellweight.program.integer_program import IntegerProgram
 from bellweight.simulation import (
-    Finished,
     default_horizon,
     mean_and_half_width,
     one_sided,
@@ -50,14 +50,13 @@ def path_bound(
     confidence: float = 0.95,
     seed: int = 0,
     jobs: int | None = None,
-    finished: Finished | None = None,
+    kept_in: str | os.PathLike[str] | None = None,
 ) -> RelaxedBound:
     """Return a lower bound on the optimal cost of a network, with a stated confidence.
 
     For event models whose events are jumps with a table of chances, without upper bounds, with
     costs that are affine, not falling, and the same for all actions (looked at in some states).
-    Blocks of paths run in parallel; when a worker dies the error carries the finished blocks, to
-    be passed back as `finished`.
+    Blocks of paths run in parallel, and are kept in the file `kept_in` as in `relaxed_bound`.
     """
     network = _network(model)
     checks.positive(confidence, "confidence", below=1.0)
@@ -65,7 +64,8 @@ def path_bound(
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     slopes, level = _affine_cost(network)
     task = _Programs(network, slopes, level, steps, seed)
-    totals = np.concatenate(run_blocks(task, 0, paths, jobs, finished, size=_PATHS))
+    kept = kept_blocks(kept_in, ("programs", model.digest, steps, seed))
+    totals = np.concatenate(run_blocks(task, 0, paths, jobs, size=_PATHS, kept=kept))
     mean, half_width = mean_and_half_width(totals)
     margin = one_sided(half_width, paths, confidence)
     return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)

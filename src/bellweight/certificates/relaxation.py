@@ -12,26 +12,36 @@ states may be endless (Brown, Smith and Sun, Operations Research 2010).
 Paths are cut at a horizon on the safe side: what comes after counts as the least cost there is, for
 ever. On each path the least total is found exactly, by dynamic programming over the states that can
 be reached on it. The bound is the mean over paths less its one-sided margin.
+
+Where the noise of a step model has no short list of values, each step of a path draws nodes that
+each have the law of the noise, and then one of them, all equally likely, which happens. Sums over
+the step's own nodes take the place of expectations: given the nodes what is added is zero on
+average, and costs are right on average, so the bound holds for the law itself, not for a
+quadrature. Real-valued states that agree to twelve digits of the largest are one: they differ by
+the order of additions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from bellweight.backends import backend_of
 from bellweight.basis import Basis
-from bellweight.common import checks
+from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel, Model
+from bellweight.models import EventModel, Model, StepModel
+from bellweight.models.loops import Loops
+from bellweight.models.noise import Sampler, spread_draws
 from bellweight.results.result import Result
 from bellweight.simulation import (
-    Finished,
+    KeptBlocks,
     default_horizon,
     mean_and_half_width,
     one_sided,
@@ -45,6 +55,8 @@ _PATHS = 8  # per block
 _FEWEST = 30  # paths from which on a mean has a margin to be trusted
 _BITS = 62  # of a number that stands for a state
 _MOST_SUCCESSORS = 4_000_000  # that are listed in one step of a path: about a gigabyte in all
+_NODES = 64  # that a step draws at most
+_DIGITS = 2.0**-40  # of the largest coordinate: real states that are closer are one
 
 
 class TooManyStatesError(ArgumentError):
@@ -86,31 +98,39 @@ def relaxed_bound(
     least_cost: float = 0.0,
     seed: int = 0,
     jobs: int | None = None,
-    finished: Finished | None = None,
+    kept_in: str | os.PathLike[str] | None = None,
 ) -> RelaxedBound:
     """Return a lower bound on the optimal cost, from a result's value function.
 
-    For event and factored models, and step models of whole numbers whose noise has finitely many
-    values.
+    For event, step and factored models, where few states can be reached on a path, or its horizon
+    is short.
 
-    `least_cost` is a number that no cost of a step is below. Blocks of paths run in parallel; when
-    a worker dies the error carries the finished blocks, to be passed back as `finished`.
+    `least_cost` is a number that no cost of a step is below. Blocks of paths run in parallel. They
+    are kept in the file `kept_in`, if one is named: the same call goes on after it was cut short,
+    and one with more paths runs only those that are missing.
     """
-    if not backend_of(model).lists_successors:
+    backend = backend_of(model)
+    if not backend.samples_states:
         raise ArgumentError(
-            f"{model.name} is {backend_of(model).noun}, expected a model whose states are vectors "
-            "of whole numbers with finitely many next states, each with its chance: information "
-            "relaxation goes through all of them; certify(model, result) says what is known"
+            f"{model.name} is {backend.noun}, expected an event, step or factored model; "
+            "certify(model, result) says what is known"
         )
     checks.positive(confidence, "confidence", below=1.0)
     fewest_paths(paths, confidence)
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     event_model, coef = cast("EventModel", model), np.array(result.coef)
     task = _Paths(event_model, result.basis, coef, steps, float(least_cost), seed)
-    totals = np.concatenate(run_blocks(task, 0, paths, jobs, finished, size=_PATHS))
+    about = ("states", model.digest, result.basis, coef, steps, float(least_cost), seed)
+    kept = kept_blocks(kept_in, about)
+    totals = np.concatenate(run_blocks(task, 0, paths, jobs, size=_PATHS, kept=kept))
     mean, half_width = mean_and_half_width(totals)
     margin = one_sided(half_width, paths, confidence)
     return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
+
+
+def kept_blocks(path: str | os.PathLike[str] | None, about: tuple[Any, ...]) -> KeptBlocks | None:
+    """Return the blocks in a file, which belong to the run that `about` describes."""
+    return None if path is None else KeptBlocks(path, identity.digest(about))
 
 
 def fewest_paths(paths: int, confidence: float) -> None:
@@ -152,9 +172,10 @@ class _Paths:
     def _least(self, number: int, start: IntArray) -> float:
         """Return the least total of one path for somebody who knows its random numbers."""
         draws = np.random.default_rng([self.seed, STREAM, number]).random(self.horizon)
+        nodes = np.random.default_rng([self.seed, STREAM, number, 1])
         layers, states = [], start[None, :]
         for draw in draws:
-            layer, states = self._step(states, float(draw))
+            layer, states = self._step(states, float(draw), self._loops(nodes))
             layers.append(layer)
         discount = self.model.discount
         value = np.full(len(states), self.least_cost / (1.0 - discount))
@@ -162,13 +183,24 @@ class _Paths:
             value = (layer.paid + discount * value[layer.following]).min(axis=1)
         return float(value[0])
 
-    def _step(self, states: IntArray, draw: float) -> tuple[_Layer, IntArray]:
+    def _loops(self, rng: np.random.Generator) -> Loops:
+        """Return what happens in one step: with nodes of its own where the noise is drawn."""
+        model = self.model
+        if not (isinstance(model, StepModel) and (model.are_draws or model.has_quadrature)):
+            return model.loops
+        n = min(model.n_nodes, _NODES)
+        laws = model.noise_laws
+        nodes = Sampler(model.noise).drawn(rng, n) if laws is None else spread_draws(laws, n, rng)
+        data = model.loops.data._replace(nodes=nodes, weights=np.full(n, 1.0 / n))
+        return replace(model.loops, data=data, n_events=n)
+
+    def _step(self, states: Any, draw: float, loops: Loops) -> tuple[_Layer, Any]:
         model, n_actions = self.model, self.model.n_actions
-        self._check_number(len(states))
+        self._check_number(len(states), loops.n_events)
         mask = model.admissible_mask(states)
         pairs = np.repeat(states, n_actions, axis=0)
         actions = np.tile(np.arange(n_actions), len(states))
-        cost, chance, after = model.expand(pairs, actions)
+        cost, chance, after = loops.expand(pairs, actions)
         if cost[mask.ravel()].min() < self.least_cost:
             raise ArgumentError(
                 f"a step costs {cost[mask.ravel()].min():g}, below least_cost={self.least_cost:g}: "
@@ -189,13 +221,16 @@ class _Paths:
         shape = (len(states), n_actions)
         return _Layer(paid.reshape(shape), place.reshape(shape)), following
 
-    def _check_number(self, states: int) -> None:
+    def _check_number(self, states: int, successors: int) -> None:
         """Refuse to list the successors of more states than memory is meant for."""
-        most = _MOST_SUCCESSORS // (self.model.n_actions * self.model.loops.n_events)
+        most = _MOST_SUCCESSORS // (self.model.n_actions * successors)
         if states > most:
+            other = "use path_bound(model) for a network of queues, or LocalRows()"
+            if isinstance(self.model, StepModel):
+                other = "offer fewer actions, or declare bends= or lipschitz= for a proven bound"
             raise TooManyStatesError(
                 f"a path reaches {states:,} states in one step, expected at most {most:,}: shorten "
-                "the horizon, use path_bound(model) for a network of queues, or LocalRows()"
+                f"the horizon, {other}"
             )
 
     def _happens(self, chance: FloatArray, draw: float) -> BoolArray:
@@ -215,13 +250,17 @@ class _Paths:
         return np.asarray(self.basis(distinct.astype(np.float64)) @ self.coef)[place]
 
 
-def _distinct(states: IntArray) -> tuple[IntArray, IntArray]:
+def _distinct(states: Any) -> tuple[Any, IntArray]:
     """Return the distinct ones of states (n, d), and where each stands among them (n,)."""
-    least = states.min(axis=0)
-    sizes = states.max(axis=0) - least + 1
+    numbers = states
+    if states.dtype.kind == "f":
+        largest = float(np.abs(states).max(initial=1.0))
+        numbers = np.rint(states / (_DIGITS * largest)).astype(np.int64)
+    least = numbers.min(axis=0)
+    sizes = numbers.max(axis=0) - least + 1
     if np.log2(sizes).sum() < _BITS:  # numbers are sorted much faster than rows
-        codes = np.ravel_multi_index(tuple((states - least).T), tuple(sizes))
+        codes = np.ravel_multi_index(tuple((numbers - least).T), tuple(sizes))
         _, first, place = np.unique(codes, return_index=True, return_inverse=True)
-        return states[first], place
-    distinct, place = np.unique(states, axis=0, return_inverse=True)
-    return distinct, place.ravel()
+    else:
+        _, first, place = np.unique(numbers, axis=0, return_index=True, return_inverse=True)
+    return states[first], place.ravel()

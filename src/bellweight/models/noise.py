@@ -42,6 +42,8 @@ MOST_NODES = 1_024
 DRAWS = 512
 """Draws that stand for a law, unless the user says how many."""
 
+_LEAST = 2.0**-54  # some quantiles of 0 are infinite
+
 
 class ContinuousLaw(ABC):
     """A real random number with a density."""
@@ -49,6 +51,10 @@ class ContinuousLaw(ABC):
     @abstractmethod
     def quadrature(self, n: int) -> tuple[FloatArray, FloatArray]:
         """Return nodes (n,) and weights (n,) that sum to one."""
+
+    @abstractmethod
+    def quantiles(self, u: FloatArray) -> FloatArray:
+        """Return the numbers (n,) below which the law has mass u (n,), each between 0 and 1."""
 
     @abstractmethod
     def entry(self) -> tuple[float, ...]:
@@ -84,6 +90,13 @@ class Normal(ContinuousLaw):
         weights = weights * np.exp(-0.5 * ((nodes - self.mean) / self.deviation) ** 2)
         return nodes, weights / weights.sum()
 
+    def quantiles(self, u: FloatArray) -> FloatArray:
+        from scipy.special import ndtri
+
+        below, above = self._mass()
+        found = self.mean + self.deviation * ndtri(below + u * (above - below))
+        return np.clip(found, self.lower, self.upper)
+
     def entry(self) -> tuple[float, ...]:
         return (NORMAL, self.mean, self.deviation, self.lower, self.upper, *self._mass())
 
@@ -113,6 +126,11 @@ class Gamma(ContinuousLaw):
         nodes, weights = roots_genlaguerre(n, self.shape - 1.0)
         return self.scale * nodes, weights / weights.sum()
 
+    def quantiles(self, u: FloatArray) -> FloatArray:
+        from scipy.special import gammaincinv
+
+        return np.asarray(self.scale * gammaincinv(self.shape, u))
+
     def entry(self) -> tuple[float, ...]:
         return (GAMMA, self.shape, self.scale, 0.0, np.inf, 0.0, 1.0)
 
@@ -129,6 +147,9 @@ class Exponential(ContinuousLaw):
 
     def quadrature(self, n: int) -> tuple[FloatArray, FloatArray]:
         return Gamma(1.0, self.mean).quadrature(n)
+
+    def quantiles(self, u: FloatArray) -> FloatArray:
+        return np.asarray(-self.mean * np.log1p(-u))
 
     def entry(self) -> tuple[float, ...]:
         return (EXPONENTIAL, self.mean, 0.0, 0.0, np.inf, 0.0, 1.0)
@@ -149,6 +170,9 @@ class Interval(ContinuousLaw):
     def quadrature(self, n: int) -> tuple[FloatArray, FloatArray]:
         nodes, weights = _legendre(self.lower, self.upper, n)
         return nodes, weights / weights.sum()
+
+    def quantiles(self, u: FloatArray) -> FloatArray:
+        return self.lower + u * (self.upper - self.lower)
 
     def entry(self) -> tuple[float, ...]:
         return (INTERVAL, self.lower, self.upper, self.lower, self.upper, 0.0, 1.0)
@@ -201,6 +225,23 @@ def product_nodes(
     # Nodes of no weight, such as values of no chance, are no part of an expectation.
     used = weights > 0.0
     return np.ascontiguousarray(nodes[used]), weights[used]
+
+
+def spread_draws(laws: Sequence[AnyLaw], n: int, rng: np.random.Generator) -> FloatArray:
+    """Return n draws (n, m) of independent laws that fill them evenly (a Latin hypercube).
+
+    Each of them alone has the joint law, so their average is unbiased; together they are close to
+    a quadrature.
+    """
+    columns = []
+    for law in laws:
+        u = (rng.permutation(n) + rng.random(n)) / n
+        if isinstance(law, Law):
+            place = np.searchsorted(np.cumsum(law.chances), u, side="right")
+            columns.append(law.values[np.minimum(place, np.flatnonzero(law.chances)[-1])])
+        else:
+            columns.append(law.quantiles(np.maximum(u, _LEAST)))
+    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def law_draws(laws: Laws, n: int, key: np.uint64) -> FloatArray:

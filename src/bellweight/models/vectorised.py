@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class _Many:
         """The function's name."""
         return str(getattr(self.function, "__name__", self.role))
 
-    @property
+    @cached_property
     def _names(self) -> list[str]:
         return list(inspect.signature(self.function).parameters)
 

@@ -235,17 +235,19 @@ class Result(BaseResult, files.Changed):
         horizon: int | None = None,
         seed: int | None = None,
         jobs: int | None = None,
+        kept_in: str | os.PathLike[str] | None = None,
     ) -> Gap:
         """Return how good the policy is: what it costs at most, and what no policy can save.
 
         The lower bound is that of `certify`. With `paths`, models whose states are not listed also
         get one by information relaxation on so many paths of `horizon` steps, and the higher of the
-        two counts. What is simulated holds with the one-sided `confidence`. `policy` is the
+        two counts; finished paths are kept in the file `kept_in`, and the same call goes on after
+        it was cut short. What is simulated holds with the one-sided `confidence`. `policy` is the
         result's own by default.
         """
         return gap_of(
             model, self, policy, episodes=episodes, confidence=confidence, paths=paths,
-            horizon=horizon, seed=seed, jobs=jobs,
+            horizon=horizon, seed=seed, jobs=jobs, kept_in=kept_in,
         )  # fmt: skip
 
     @classmethod

@@ -7,6 +7,7 @@ from bellweight.simulation.blocks import BLOCK, Finished, Task, episode_costs, r
 from bellweight.simulation.episodes import Episodes
 from bellweight.simulation.estimates import mean_and_half_width, one_sided
 from bellweight.simulation.event_episodes import EventRollout
+from bellweight.simulation.kept_blocks import KeptBlocks
 from bellweight.simulation.linear_episodes import LinearRollout
 from bellweight.simulation.occupancy import (
     Occupancy,
@@ -22,6 +23,7 @@ __all__ = [
     "Episodes",
     "EventRollout",
     "Finished",
+    "KeptBlocks",
     "LinearRollout",
     "Occupancy",
     "Simulation",

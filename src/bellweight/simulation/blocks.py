@@ -27,6 +27,7 @@ from bellweight.common.status import ArgumentError, WorkerError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.common.workers import dask_client
 from bellweight.simulation.episodes import Episodes
+from bellweight.simulation.kept_blocks import KeptBlocks
 
 BLOCK = 1_024
 """Episodes per block: a block is the unit of parallel work."""
@@ -59,11 +60,13 @@ def run_blocks(
     jobs: int | None = None,
     finished: Finished | None = None,
     size: int = BLOCK,
+    kept: KeptBlocks | None = None,
 ) -> list[Any]:
     """Run a task over blocks of episodes, `size` in each, in parallel; return answers in order.
 
     When a worker dies the error carries the finished blocks; pass them back as `finished` and only
-    the missing ones are run.
+    the missing ones are run. Blocks of `kept` are not run, and others are added to it as they
+    finish.
     """
     edges = [*range(first, last, size), last]
     if finished is not None and getattr(finished, "label", "") != joblib_hash(task):
@@ -71,7 +74,7 @@ def run_blocks(
             "the finished blocks belong to another run: resume with the same model, policy, seed "
             "and horizon"
         )
-    done: dict[tuple[int, int], Any] = {} if finished is None else dict(finished)
+    done: dict[tuple[int, int], Any] = {**(kept or {}), **(finished or {})}
     todo = [edge for edge in pairwise(edges) if edge not in done]
     workers = -1 if jobs is None else checks.count(jobs, "jobs")
     dask_client()  # says what is wrong with the workers of a cluster
@@ -79,6 +82,8 @@ def run_blocks(
     try:
         for edge, answer in zip(todo, work(delayed(task)(*edge) for edge in todo), strict=True):
             done[edge] = answer
+            if kept is not None:
+                kept.keep(edge, answer)
     except BrokenExecutor as problem:
         raise WorkerError(
             f"a worker process died after {len(done)} of {len(edges) - 1} blocks "
