@@ -135,11 +135,16 @@ def test_notes_of_another_file_or_damaged_ones(ending: str, tmp_path: Path) -> N
 def test_files_of_another_model_are_not_taken_for_parts(tmp_path: Path) -> None:
     model = labelled(None, None)
     write_prism(model, tmp_path / "m.tra")
-    for name in ("m.srew", "m.sta", "m1.trew"):
+    for name in ("m.srew", "m.sta"):
         (tmp_path / name).write_text("", encoding="utf-8")
         with pytest.raises(bw.BellweightError, match=rf"{name} is there and would be read"):
             write_prism(model, tmp_path / "m.tra")
         (tmp_path / name).unlink()
+    for name in ("m1", "m2"):  # not the first and second rewards of m
+        assert_same(read_prism(write_prism(model, tmp_path / f"{name}.tra"), 0.9), model)
+    assert_same(read_prism(tmp_path / "m.tra", 0.9), model)
+    (tmp_path / "m.trew").unlink()
+    assert not read_prism(tmp_path / "m.tra", 0.9).cost.any()
 
 
 @pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "columns"])

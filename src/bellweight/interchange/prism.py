@@ -115,11 +115,8 @@ def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
 
 def _check_beside(target: Path, has_vectors: bool) -> None:
     """Complain about files of another model, which would be read together with the new ones."""
-    rewards = [path.with_suffix(".srew") for path in _reward_files(target)]
-    numbered = [
-        path.with_suffix(".trew") for path in _reward_files(target) if path.stem != target.stem
-    ]
-    for path in (*rewards, *numbered, *([] if has_vectors else [target.with_suffix(".sta")])):
+    endings = (".srew",) if has_vectors else (".srew", ".sta")
+    for path in (target.with_suffix(ending) for ending in endings):
         if path.exists():
             raise FileError(
                 f"{path} is there and would be read as a part of {target}: remove it, or write to "
@@ -238,13 +235,22 @@ def _reward_file(source: Path, reward: str | None) -> Path:
 
 
 def _reward_files(source: Path) -> Iterator[Path]:
-    """Yield NAME, or NAME1, NAME2, ..., where it has a file of rewards."""
-    for number in count():
-        path = source.with_stem(f"{source.stem}{number or ''}")
-        if any(path.with_suffix(ending).exists() for ending in _REWARD_FILES):
-            yield path
-        elif number:
+    """Yield NAME where it has a file of rewards, else NAME1, NAME2, ...
+
+    Files beside transitions of their own, NAME1.tra, belong to another model.
+    """
+    if _has_rewards(source):
+        yield source
+        return
+    for number in count(1):
+        path = source.with_stem(f"{source.stem}{number}")
+        if not _has_rewards(path) or path.exists():
             return
+        yield path
+
+
+def _has_rewards(path: Path) -> bool:
+    return any(path.with_suffix(ending).exists() for ending in _REWARD_FILES)
 
 
 def _reward_name(path: Path) -> str:
