@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from same import assert_same
 from strategies import models
 
 import bellweight as bw
-from bellweight.interchange import assembly, from_frame, read_csv, to_frame, write_csv
+from bellweight.interchange import assembly, from_frame, read_csv, read_model, to_frame, write_csv
 
 ROWS = {
     "state": ["dry", "dry", "wet", "wet", "wet"],
@@ -112,7 +113,7 @@ def test_one_wrong_row_is_named(column: str, row: int, value: Any, said: str) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "expected state, action, next"),
+        ("", r"is empty \(line 1\): expected the names"),
         ("state,action,next,probability\n", "add either cost or reward"),
         ("state,action,next,probability,cost\n", "has no rows"),
         ("state,action,next,probability,cost\n0,0,0,1\n", "line 2: 4 fields, expected 5"),
@@ -153,6 +154,47 @@ def test_numbers_of_states_and_actions(make: Any) -> None:
     model = from_frame(make({**rows, "action": [0, 50], "state": [1, 2], "next": [2, 1]}), 0.9)
     assert model.action_labels == ("0", "50")
     assert model.state_labels == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (None, "the table is NoneType, expected a frame"),
+        (polars.DataFrame(ROWS).lazy(), "LazyFrame, .* a lazy frame has collect"),
+        ({**ROWS, "cost": [1.0]}, "the column cost has 1 rows, expected one value for each row"),
+        ({**ROWS, "cost": 1.0}, "the column cost is no list"),
+        ({**ROWS, "cost": [1j] * 5}, "the cost is complex"),
+    ],
+)
+def test_what_is_no_table_is_refused(table: Any, said: str) -> None:
+    with pytest.raises(bw.BellweightError, match=said):
+        from_frame(table, 0.9)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint32, np.uint64, np.int16])
+def test_indices_of_any_whole_type(kind: Any) -> None:
+    """Polars numbers its rows by unsigned numbers."""
+    n = 100
+    rows = {"state": np.arange(n, dtype=kind), "action": np.zeros(n, dtype=kind),
+            "next": np.arange(n, dtype=kind)[::-1], "probability": np.ones(n),
+            "cost": np.arange(n)}  # fmt: skip
+    model = from_frame(polars.DataFrame(rows), 0.9)
+    assert model.state_labels is None
+    assert model.transition.indices.tolist() == list(range(n))[::-1]
+
+
+def test_an_order_with_a_name_twice_is_refused() -> None:
+    with pytest.raises(bw.BellweightError, match=r"states\[1\] is 'dry', as states\[0\] is"):
+        from_frame(ROWS, 0.9, states=["dry", "dry", "wet"])
+
+
+def test_a_compressed_file_is_told(tmp_path: Path) -> None:
+    for name in ("m.csv", "m.drn", "m.tra"):
+        (tmp_path / name).write_bytes(gzip.compress(b"state\n"))
+        with pytest.raises(bw.errors.FileError, match="line 1: the file is compressed: unpack"):
+            read_model(tmp_path / name, discount=0.9)
+    with pytest.raises(bw.BellweightError, match=r"ends in '\.gz'.*: unpack it"):
+        read_model(tmp_path / "m.csv.gz", discount=0.9)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

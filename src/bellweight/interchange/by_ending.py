@@ -54,7 +54,8 @@ def read_model(path: str | os.PathLike[str], **options: Any) -> TabularModel:
     """
     ending = ending_of(path)
     if ending not in READERS:
-        raise ArgumentError(f"{path} ends in {ending!r}, expected {', '.join(READERS)}")
+        unpack = ": unpack it with gunzip" if ending == ".gz" else ""
+        raise ArgumentError(f"{path} ends in {ending!r}, expected {', '.join(READERS)}{unpack}")
     known = [name for name in inspect.signature(READERS[ending]).parameters if name != "path"]
     for name in options:
         if name not in known:

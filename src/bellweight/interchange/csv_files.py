@@ -110,6 +110,8 @@ def _read_rows(source: Path, states: Names, actions: Names, sense: Sense) -> Tra
 
 def _header(source: Path) -> list[str]:
     names = next((fields for _, fields in _records(source)), [])
+    if not names:
+        raise FileError(f"{source} is empty (line 1): expected the names of columns")
     other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
     if other is not None:
         raise FileError(

@@ -9,13 +9,13 @@ pair may differ in cost: it is averaged. A table holds neither discount nor init
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bellweight.common import optional
-from bellweight.common.status import ModelError
+from bellweight.common.status import ArgumentError, ModelError
 from bellweight.interchange.assembly import (
     Transitions,
     assembled,
@@ -52,6 +52,7 @@ def from_frame(
     state_names, action_names = Names(states, "state"), Names(actions, "action")
 
     def read() -> Transitions:
+        _check_lengths(frame, (*COLUMNS, cost_name))
         state, successor = state_names.codes(_keys(frame, "state"), _keys(frame, "next"))
         (action,) = action_names.codes(_keys(frame, "action"))
         return Transitions(
@@ -131,8 +132,28 @@ def named_model(
 
 
 def _names_of(frame: Any) -> list[str]:
-    names = frame.columns if hasattr(frame, "columns") else frame
-    return [str(name) for name in names]
+    if hasattr(frame, "collect") or not (hasattr(frame, "columns") or isinstance(frame, Mapping)):
+        raise ArgumentError(
+            f"the table is {type(frame).__name__}, expected a frame of pandas or Polars or a "
+            "dictionary of columns: a lazy frame has collect()"
+        )
+    return [str(name) for name in (frame if isinstance(frame, Mapping) else frame.columns)]
+
+
+def _check_lengths(frame: Any, names: Sequence[str]) -> None:
+    lengths = [_length(frame[name]) for name in names]
+    for name, length in zip(names, lengths, strict=True):
+        if length is None or length != lengths[0]:
+            found = "is no list" if length is None else f"has {length} rows"
+            raise ModelError(
+                f"the column {name} {found}, expected one value for each row, as many as "
+                f"{names[0]} has"
+            )
+
+
+def _length(column: Any) -> int | None:
+    is_one = isinstance(column, str) or not hasattr(column, "__len__")
+    return None if is_one or getattr(column, "ndim", 1) != 1 else len(column)
 
 
 def sense_of(names: list[str], what: str) -> Sense:
@@ -164,8 +185,10 @@ def _column(frame: Any, name: str) -> Any:
 def _keys(frame: Any, name: str) -> Any:
     """Return a column of states or actions, without a gap; whole numbers may come as floats."""
     values = _column(frame, name)
-    if values.dtype.kind in "iu":
+    if values.dtype.kind == "i" and values.itemsize >= 4:
         return values
+    if values.dtype.kind in "iu":  # narrow ones do not hold what is computed with them
+        return values.astype(np.int32 if values.itemsize < 4 else np.int64)
     for row, value in enumerate(values):
         if not value.strip() if isinstance(value, str) else str(value) in _MISSING:
             raise ModelError(f"row {row}: the {name} is missing, expected a name or a number")
@@ -175,6 +198,8 @@ def _keys(frame: Any, name: str) -> Any:
 
 
 def _numbers(values: Any, name: str) -> Any:
+    if np.iscomplexobj(values):
+        raise ModelError(f"the {name} is complex, expected real numbers")
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

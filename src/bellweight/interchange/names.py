@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.common import checks
 from bellweight.common.status import ModelError
 from bellweight.interchange.assembly import Transitions, are_near, blocks, one_on
 
@@ -27,6 +28,8 @@ class Names:
     def __init__(self, given: Sequence[str] | None, what: str) -> None:
         self.given, self.what = given, what
         self.are_indices, self.are_text = given is None, False
+        if given is not None:
+            checks.distinct([str(name) for name in given], f"{what}s")
         self.forget()
 
     def take_as_text(self) -> None:

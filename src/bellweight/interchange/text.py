@@ -25,12 +25,16 @@ SUM_TOLERANCE = 1e-5
 """How far a sum of probabilities may be from one in files of PRISM and Storm, as they allow."""
 
 INIT = "init"
+_GZIP = b"\x1f\x8b"  # how compressed files begin
 NO_LABEL = "__NOLABEL__"  # how Storm writes that a choice has no name
 _NUMBER = re.compile(r"_?(0|[1-9]\d{0,8})")
 
 
 def no_text(source: Path) -> FileError:
     """Return the error about a file that is no UTF-8, with the line of the first wrong letter."""
+    with open(source, "rb") as packed:
+        if packed.read(2) == _GZIP:
+            return FileError(f"{source}, line 1: the file is compressed: unpack it with gunzip")
     # A wrong byte is read as a letter of its own, so that lines can be counted.
     with open(source, encoding="utf-8", errors="surrogateescape") as stream:
         for number, line in enumerate(stream, start=1):
@@ -89,6 +93,8 @@ class Lines:
 
     def wrong(self, said: str) -> FileError:
         """Return the error about the last line."""
+        if self.number == 0:
+            return FileError(f"{self.source} is empty (line 1): {said}")
         return FileError(f"{self.source}, line {self.number}: {said}")
 
     def whole(self, text: str, below: int) -> int:
