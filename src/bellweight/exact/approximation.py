@@ -6,8 +6,8 @@ ahead = discount / (1 - discount) (MacQueen's bounds; Puterman, Markov Decision 
 random graphs, at any discount, and in thousands on grids and chains. Which it is shows in the first
 passes.
 
-A round is one pass over all pairs, which improves the policy, and a few over the pairs of that
-policy, which cost a fraction of it.
+A round is one pass over all pairs, which improves the policy, and a few over the rows of that
+policy by themselves, which cost a fraction of it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from itertools import count
 
 import numpy as np
 
-from bellweight.common.checks import FloatArray
-from bellweight.common.compiled import compiled
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.exact.passes import follow, improve
 from bellweight.models import TabularModel
 
-_FOLLOWED = 5  # passes over the policy's pairs in a round
+_FOLLOWED = 10  # passes over the policy's rows in a round, at the most
+_FOLLOWED_SHARE = 1e-3  # of the span of the improvement's steps: enough for this policy
 _FIRST_ROUNDS = 4  # before which nothing is said about the rate: the policy still changes
 _MOST_LEFT = 20  # rounds that may be left at the present rate: otherwise others take over
 _NEAR = 1e-9  # relative error with which the policy is taken to be found: it is evaluated anyway
@@ -29,9 +30,13 @@ _NEAR = 1e-9  # relative error with which the policy is taken to be found: it is
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Values (S,) at most `error` from the optimal ones, and whether that is next to nothing."""
+    """Values (S,) at most `error` from the optimal ones, and whether that is next to nothing.
+
+    `pairs` (S,) are those of the policy that the last pass found.
+    """
 
     values: FloatArray
+    pairs: IntArray
     error: float
     is_settled: bool
 
@@ -43,6 +48,7 @@ def approximate(model: TabularModel) -> Approximation:
     ahead = discount / (1.0 - discount)
     values, following = np.zeros(model.n_states), np.empty(model.n_states)
     pairs = np.zeros(model.n_states, dtype=np.int64)
+    followed = np.full(model.n_states, -1)
     known = np.inf
     for n in count(1):
         low, high = improve(*entries, model.pair_start, discount, values, following, pairs)
@@ -50,51 +56,20 @@ def approximate(model: TabularModel) -> Approximation:
         values, following = following + 0.5 * ahead * (low + high), values
         error = 0.5 * ahead * (high - low)
         enough = _NEAR * float(np.abs(values).max())
-        if not error > enough:
-            return Approximation(values, error, is_settled=True)
-        if n >= _FIRST_ROUNDS and _MOST_LEFT * np.log(known / error) < np.log(error / enough):
-            break
-        known = error
+        is_settled = not error > enough
+        is_slow = n >= _FIRST_ROUNDS and _MOST_LEFT * np.log(known / error) < np.log(error / enough)
+        if is_settled or is_slow:
+            return Approximation(values, pairs, error, is_settled)
+        known, span = error, high - low
+        if not np.array_equal(pairs, followed):
+            followed = pairs.copy()
+            own, cost = matrix[pairs], model.cost[pairs]
         for _ in range(_FOLLOWED):
-            low, high = follow(*entries, pairs, discount, values, following)
+            low, high, _, _ = follow(
+                own.indptr, own.indices, own.data, cost, discount, values, following
+            )
             values, following = following, values
+            if high - low <= _FOLLOWED_SHARE * span:
+                break
         values += 0.5 * ahead * (low + high)
-    return Approximation(values, error, is_settled=False)
-
-
-@compiled
-def improve(  # type: ignore[no-untyped-def]
-    indptr, indices, data, cost, pair_start, discount, values, following, pairs
-):
-    """Write the least quality (S,) of each state and its pair; return the extreme steps."""
-    low, high = np.inf, -np.inf
-    for state in range(len(values)):
-        best = np.inf
-        for pair in range(pair_start[state], pair_start[state + 1]):
-            total = 0.0
-            # Of a signed index Numba would ask each time whether it counts from the end.
-            for k in range(np.uint64(indptr[pair]), np.uint64(indptr[pair + 1])):
-                total += data[k] * values[np.uint64(indices[k])]
-            quality = cost[pair] + discount * total
-            if quality < best:
-                best = quality
-                pairs[state] = pair
-        following[state] = best
-        step = best - values[state]
-        low, high = min(low, step), max(high, step)
-    return low, high
-
-
-@compiled
-def follow(indptr, indices, data, cost, pairs, discount, values, following):  # type: ignore[no-untyped-def]
-    """Write the quality (S,) of each state's own pair; return the extreme steps."""
-    low, high = np.inf, -np.inf
-    for state in range(len(values)):
-        pair = pairs[state]
-        total = 0.0
-        for k in range(np.uint64(indptr[pair]), np.uint64(indptr[pair + 1])):
-            total += data[k] * values[np.uint64(indices[k])]
-        following[state] = cost[pair] + discount * total
-        step = following[state] - values[state]
-        low, high = min(low, step), max(high, step)
-    return low, high
+    raise AssertionError

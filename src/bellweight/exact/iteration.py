@@ -1,7 +1,7 @@
 """Discounted linear systems too large to factorise: three iterations in turns.
 
-The system is x = constant + discount P x, or the same with P'. One pass of any method costs as many
-operations as P has entries:
+The system is x = constant + discount P x, or the same with P'. The work of every method is counted
+in passes over the entries of P:
 
 - *successive approximation*, with the constant part of the error (or the total mass) corrected at
   once, is fast where a chain forgets quickly where it was, as random graphs do.
@@ -23,13 +23,18 @@ from scipy import sparse
 from scipy.linalg import lstsq
 
 from bellweight.common.checks import FloatArray
-from bellweight.common.compiled import compiled
+from bellweight.exact.passes import follow, orthogonalise, sweep
 
 _CYCLE = 30  # directions of GMRES before it starts again, and the most sweeps of a turn
+_SWEEP = 3.0  # passes in the time of one sweep, forwards and backwards
+_PART = 0.3  # entries passed in the time that each number of a direction takes, for each other one
 _LOOKS = 5  # directions between two looks at how far GMRES has come
+_TRIED = 4  # turns after which what they gained tells how many passes are left
 _RETRY = 8  # turns after which another method is tried again
 _NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
-_NO_GAIN = 1e-3  # logarithm of the residual for each pass: less than this near rounding is none
+_NO_GAIN = (
+    0.3  # of 1 - discount, what plain approximation gains in a pass: less is none near rounding
+)
 _PROMISE = 0.3  # what a method is expected to gain for each pass before it was tried
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -71,11 +76,12 @@ class FixedPoint:
         gains = [np.inf, _PROMISE, _PROMISE]
         residual = self.residual(x, constant)
         best, left = x, self.size(residual)
-        turn, passed = 0, 0
+        turn, passed = 0, 0.0
         while left > (enough := max(tol, self._rounding(x, constant))):
-            if passed > most_passes:
+            expected = np.log(left / enough) / max(*gains, 1e-300)
+            if passed + (expected if turn >= _TRIED else 0.0) > most_passes:
                 return best, False
-            if max(gains) <= _NO_GAIN and left <= _NEAR * enough:
+            if max(gains) <= _NO_GAIN * (1.0 - self._discount) and left <= _NEAR * enough:
                 break
             turn += 1
             # The others are tried again in turn, because what gains most changes on the way.
@@ -99,54 +105,51 @@ class FixedPoint:
 
     def _approximations(
         self, x: FloatArray, constant: FloatArray, tol: float
-    ) -> tuple[FloatArray, int]:
+    ) -> tuple[FloatArray, float]:
         """Return x after a turn of successive approximation, and the number of passes.
 
         What an approximation leaves of a constant, or of the total mass, takes longest: it is known
-        and is corrected at once.
+        and is corrected at the end of the turn.
         """
-        ahead = self._discount / (1.0 - self._discount)
-        total = float(constant.sum()) / (1.0 - self._discount)
-        for n in range(1, _CYCLE + 1):
-            step = self.residual(x, constant)
-            x = x + step
-            if self._order == 1:
-                mass = float(x.sum())
-                x = x * (total / mass) if mass * total > 0.0 else x
-            else:
-                x = x + ahead * 0.5 * float(step.max() + step.min())
-            if n % _LOOKS == 0 and 0.5 * ahead * float(np.ptp(step)) <= tol:
-                return x, n
-        return x, _CYCLE
+        matrix, n = self._matrix, 0
+        x, following = np.array(x), np.empty(len(x))
+        size = np.inf
+        while n < _CYCLE and size > tol:
+            n += 1
+            low, high, moved, mass = follow(
+                matrix.indptr, matrix.indices, matrix.data, constant, self._discount, x, following
+            )
+            x, following = following, x
+            size = moved if self._order == 1 else 0.5 * (high - low)
+        if self._order == 1:
+            total = float(constant.sum()) / (1.0 - self._discount)
+            return x * (total / mass) if mass * total > 0.0 else x, n
+        return x + 0.5 * self._discount / (1.0 - self._discount) * (low + high), n
 
-    def _sweeps(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, int]:
-        """Return x after a turn of sweeps, and the number of passes over the matrix."""
+    def _sweeps(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, float]:
+        """Return x after a turn of sweeps, and what they cost in passes over the matrix."""
         x = np.array(x)
         matrix = self._matrix
         for _ in range(_CYCLE):
             sweep(matrix.indptr, matrix.indices, matrix.data, self._discount, constant, x)
-        return x, 2 * _CYCLE
+        return x, _SWEEP * _CYCLE
 
-    def _gmres(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, int]:
-        """Return x after one cycle of GMRES, and the number of passes over the matrix."""
+    def _gmres(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, float]:
+        """Return x after one cycle of GMRES, and what it costs in passes over the matrix."""
         residual = self.residual(x, constant)
         length = _length(residual)
         directions = np.empty((_CYCLE + 1, len(x)))
         directions[0] = residual / length
         products = np.zeros((_CYCLE + 1, _CYCLE))
-        shares = np.zeros(0)
+        shares, parts = np.zeros(0), np.zeros(_CYCLE)
         for k in range(_CYCLE):
             swept = self._swept(directions[k])
             image = swept - self._discount * (self._matrix @ swept)
-            known = directions[: k + 1]
-            for _ in range(2):  # once more, because the first time leaves rounding errors
-                part = known @ image
-                image -= part @ known
-                products[: k + 1, k] += part
-            rest = _length(image)
+            rest = orthogonalise(directions[: k + 1], image, parts)
+            products[: k + 1, k] = parts[: k + 1]
             products[k + 1, k] = rest
             if rest > 0.0:
-                directions[k + 1] = image / rest
+                np.divide(image, rest, out=directions[k + 1])
             if rest == 0.0 or k % _LOOKS == _LOOKS - 1 or k == _CYCLE - 1:
                 system = products[: k + 2, : k + 1]
                 wanted = np.zeros(k + 2)
@@ -155,7 +158,8 @@ class FixedPoint:
                 if rest == 0.0 or _length(wanted - system @ shares) <= tol:
                     break
         n = len(shares)
-        return x + self._swept(shares @ directions[:n]), 3 * (n + 1)
+        cost = (_SWEEP + 1.0) * (n + 1) + _PART * n * n * len(x) / max(1, self._matrix.nnz)
+        return x + self._swept(shares @ directions[:n]), cost
 
     def _swept(self, vector: FloatArray) -> FloatArray:
         """Return one sweep from zero with a vector as the constant: the preconditioner."""
@@ -167,19 +171,3 @@ class FixedPoint:
 
 def _length(vector: FloatArray) -> float:
     return float(np.linalg.norm(vector))
-
-
-@compiled
-def sweep(indptr, indices, data, discount, constant, x):  # type: ignore[no-untyped-def]
-    """Solve each state's own equation in x (S,), in place: forwards, then backwards."""
-    n = len(x)
-    for turn in range(2):
-        for place in range(n):
-            i = place if turn == 0 else n - 1 - place
-            ahead, own = 0.0, 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                if indices[k] == i:
-                    own += data[k]
-                else:
-                    ahead += data[k] * x[indices[k]]
-            x[i] = (constant[i] + discount * ahead) / (1.0 - discount * own)

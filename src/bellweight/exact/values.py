@@ -12,11 +12,14 @@ from bellweight.common.status import ModelError, SolverError, Status
 from bellweight.exact.approximation import approximate
 from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
+from bellweight.exact.passes import improve
 from bellweight.models import TabularModel
 from bellweight.policies import Policy, TablePolicy, tie_margin
 
 _MAX_IMPROVEMENTS = 1_000
 _INEXACT = 0.1  # share of the last gain that an evaluation may be off by
+_TIGHTER = 1e-3  # the share that is left of it where nothing was better
+_SMALL = 1e-12  # relative residuals below which a policy is evaluated as exactly as it can be
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +44,35 @@ def optimal(model: TabularModel) -> Optimal:
     if not isinstance(model, TabularModel):
         raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
     start = approximate(model)
-    values = start.values
-    pairs = _first_cheapest(model, model.cost + model.discount * (model.transition @ values))
+    values, pairs = start.values, start.pairs
+    best, following = np.empty(model.n_states), np.empty(model.n_states, dtype=np.int64)
+    matrix = model.transition
+    entries = matrix.indptr, matrix.indices, matrix.data, model.cost, model.pair_start
     tol = 0.0 if start.is_settled else _INEXACT * (1.0 - model.discount) * start.error
     seen: set[bytes] = set()  # a policy that comes back differs from the last one by rounding only
+    chain, cost = Chain(matrix[pairs], model.discount), model.cost[pairs]
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
-        chain = Chain(model.transition[pairs], model.discount)
-        values = chain.values(model.cost[pairs], values, tol)
-        quality = model.cost + model.discount * (model.transition @ values)
-        following = _first_cheapest(model, quality)
-        best = quality[following]
+        values = chain.values(cost, values, tol)
+        low, high = improve(*entries, model.discount, values, best, following)
         # Against the same values, so that an error of the values does not pass for a gain.
-        gain = quality[pairs] - best
+        gain = cost + model.discount * (chain.transition @ values) - best
         improved = _is_better(model, values, following, gain)
         known = pairs.tobytes()
-        if not improved.any() or (tol == 0.0 and known in seen):
-            if tol == 0.0:
-                residual = float(np.abs(best - values).max())
+        is_exact = tol == 0.0 or chain.is_eliminated
+        if not improved.any() or (is_exact and known in seen):
+            if is_exact:
+                residual = float(max(-low, high))
                 policy = TablePolicy(model.pair_action[pairs], model=model)
                 return Optimal(values, policy, residual, iteration)
-            tol = 0.0
+            # Step by step: what takes long to evaluate is often not the last policy yet.
+            tol *= _TIGHTER
+            tol = 0.0 if tol <= _SMALL * float(np.abs(values).max()) else tol
             continue
-        if tol == 0.0:
+        if is_exact:
             seen.add(known)
         tol = min(tol, _INEXACT * float(gain.max()))
         pairs = np.where(improved, following, pairs)
+        chain, cost = Chain(matrix[pairs], model.discount), model.cost[pairs]
     raise SolverError(Status.FAILED, f"policy iteration took over {_MAX_IMPROVEMENTS} improvements")
 
 
@@ -98,11 +105,3 @@ def _is_better(
     if len(close) > 0:
         better[close] = gain[close] > tie_margin(model, values)[pairs[close]]
     return better
-
-
-def _first_cheapest(model: TabularModel, cost: FloatArray) -> IntArray:
-    """Return the pair of least cost in each state, the first of several."""
-    least = np.minimum.reduceat(cost, model.pair_start[:-1])
-    cheapest = np.flatnonzero(cost == least[model.pair_state])
-    place = np.searchsorted(model.pair_state[cheapest], np.arange(model.n_states))
-    return np.asarray(cheapest[place], dtype=np.int64)
