@@ -29,12 +29,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile into the caller: for inner functions of many arguments, whose calls would cost."""
+    """Compile into the caller, for short functions: what they call is optimised once less."""
     return _jitted(function, inline="always", _nrt=False)
 
 
 def unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile code that makes no arrays: without counting references, tuples of arrays are free."""
+    """Compile code that makes no arrays: it need not count references."""
     return _jitted(function, _nrt=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -106,7 +106,7 @@ class Loops:
                 for action in range(self.n_actions):
                     mask[:, action] = module.user_allowed(states, action, None)
             else:
-                module.allowed(writable(states), self.data, mask, where)
+                self._run("allowed", writable(states), self.data, mask, where)
         empty = np.flatnonzero(~mask.any(axis=1))
         if some and len(empty):
             where.state[:] = states[empty[0]]
@@ -153,9 +153,10 @@ class Loops:
         states = np.zeros((last - first, self.dimension), dtype=self.state_type)
         where, given = self._where(), Given(np.zeros((0, 0, 0)), self._starts(first, last, key))
         with naming(where.state):
-            outside, _ = self.source.load().initial_states(
-                first, last, key, self.data, given, states, self._work(None), where
-            )
+            outside, _ = self._run(
+                "initial_states", first, last, key, self.data, given, states, self._work(None),
+                where,
+            )  # fmt: skip
         if outside:
             raise ModelError(
                 f"initial gives the state {where.state.tolist()}, outside the state space"
@@ -213,12 +214,13 @@ class Loops:
         states, drawn = np.zeros((1, self.dimension), dtype=self.state_type), np.zeros(1)
         actions = np.zeros(1, dtype=np.int64)
         work, where = self._work(policy.functions, policy), self._where()
-        act, discount, data = self.source.load().act, self.discount, self.data
+        act, discount = self.source.load().act, self.discount
+        handed = tuple(self._handed(self.data, policy, actions, work, where))
 
         def one(state: Any, u: float) -> int:
             states[0], drawn[0] = state, u
             try:
-                code, _ = act(states, drawn, discount, data, policy, actions, work, where)
+                code, _ = act(states, drawn, discount, *handed)
             except Exception:
                 code = -1
             # Whatever went wrong goes wrong again where it is told properly.
@@ -244,8 +246,8 @@ class Loops:
 
     def _wrong_chance(self, state: Any, action: int) -> str:
         """Return which number is wrong with the event probabilities: one of them, or their sum."""
-        chance_of = self.source.load().chance_of
-        chances = [float(chance_of(state, action, e, self.data)) for e in range(self.n_events)]
+        events = range(self.n_events)
+        chances = [float(self._run("chance_of", state, action, e, self.data)) for e in events]
         wrong = [f"{p:.12g} for event {e}" for e, p in enumerate(chances) if not p >= 0]
         return wrong[0] if wrong else f"the sum {sum(chances):.12g}"
 
@@ -281,12 +283,13 @@ class Loops:
             np.zeros(self.n_actions), np.zeros(n_atoms), np.zeros(n_functions), self._look(policy),
         )  # fmt: skip
 
-    def _look(self, policy: Acting | None) -> Look:
-        """Return what a lookahead writes to; empty where the policy has none."""
-        has = policy is not None and policy.lookahead is not None
+    def _look(self, policy: Acting | None) -> Look | None:
+        """Return what a lookahead writes to, if the policy has one."""
+        if policy is None or policy.lookahead is None:
+            return None
         n_events = self.n_events if self.keeps_events else 0
-        copies = max(self.n_actions, n_events) + 1 if has else 0
-        candidates = self.n_actions + n_events if has else 0
+        copies = max(self.n_actions, n_events) + 1
+        candidates = self.n_actions + n_events
         states = (copies, self.dimension)
         by_copy, by_candidate = np.zeros(copies), np.zeros(candidates)
         marks, marked = by_copy.astype(np.int64), by_candidate.astype(np.int64)
@@ -305,9 +308,21 @@ class Loops:
     def _call(self, name: str, *arguments: Any) -> None:
         where = self._where()
         with naming(where.state):
-            code, action = getattr(self.source.load(), name)(*arguments, where)
+            code, action = self._run(name, *arguments, where)
         if code:
             raise self.fault(code, where, action)
+
+    def _run(self, name: str, *arguments: Any) -> Any:
+        """Call a loop."""
+        return getattr(self.source.load(), name)(*self._handed(*arguments))
+
+    def _handed(self, *arguments: Any) -> Iterable[Any]:
+        """Return arguments as loops take them: compiled ones take named tuples by their address."""
+        if not self.source.compiled:
+            return arguments
+        from bellweight.models.kernels.records import in_memory  # which imports Numba
+
+        return map(in_memory, arguments)
 
     def _starts(self, first: int, last: int, key: np.uint64) -> FloatArray:
         if self.sample_starts is None:

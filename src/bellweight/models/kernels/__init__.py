@@ -41,7 +41,7 @@ def joined(kind: str) -> str:
 @cache
 def library_digest() -> str:
     """Return a name for the modules that compiled models call, which must not change under them."""
-    names = ("features", "layouts", "many_features", "noise_draws", "tables")
+    names = ("features", "layouts", "many_features", "noise_draws", "records", "tables")
     texts = [(_FOLDER / f"{name}.py").read_bytes() for name in names]
     texts.append((_FOLDER.parents[1] / "common" / "compiled.py").read_bytes())
     return hashlib.sha256(b"".join(texts)).hexdigest()[:12]

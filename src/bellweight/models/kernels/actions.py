@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from bellweight.common.compiled import inlined, inner
+from bellweight.common.compiled import inner
 from bellweight.models.kernels.events import (
     AT_ONCE,
     ahead,
@@ -24,7 +24,7 @@ from bellweight.models.kernels.user_functions import (
 from bellweight.models.kernels.values import SAME_MASS, TIE, fill_features, is_clear, value_at
 
 
-@inlined
+@inner
 def fill_quality(state, discount, data, functions, coef, quadratic, quality, paid, work):
     """Write cost plus discounted value, minus discount times the value here, for every action.
 

@@ -75,9 +75,7 @@ def rollout(
                 for k in range(n_functions):
                     sums[n, k] += factor * seen.phi[k]
             u_action = draw(action_key, step) if is_random else 0.0
-            action, in_dual = decide(
-                state, u_action, discount, data, policy, policy.lookahead, work
-            )
+            action, in_dual = decide(state, u_action, discount, data, policy, work)
             if action < 0:
                 fault = -action
                 break
@@ -112,7 +110,7 @@ def occupied_states(first, last, keys, discount, data, policy, given, states, wo
             if fault != FINE:
                 break
             u_action = draw(action_key, step) if is_random else 0.0
-            action, _ = decide(state, u_action, discount, data, policy, policy.lookahead, work)
+            action, _ = decide(state, u_action, discount, data, policy, work)
             fault = -action
             if action >= 0:
                 noise = given.noise[episode - first]
@@ -133,7 +131,7 @@ def act(states, u, discount, data, policy, actions, work, where):
     for n in range(len(states)):
         for i in range(DIMENSION):
             where.state[i] = states[n, i]
-        action, _ = decide(states[n], u[n], discount, data, policy, policy.lookahead, work)
+        action, _ = decide(states[n], u[n], discount, data, policy, work)
         if action < 0:
             return blame(-action, -1, states[n], policy.rule)
         actions[n] = action

@@ -12,7 +12,7 @@ cheapest.
 
 import numpy as np
 
-from bellweight.common.compiled import draw, inlined, inner
+from bellweight.common.compiled import draw, inner, unmanaged
 from bellweight.models.kernels.layouts import BAD_COST, BAD_PROBABILITY, FAULTS, FINE, OUTSIDE
 from bellweight.models.kernels.user_functions import (
     COMBINES,
@@ -61,7 +61,7 @@ def first_state(state, stream, u, data, work):
             state[i] = drawn if data.upper[i] < 0 else min(drawn, data.upper[i])
 
 
-@inlined
+@inner
 def jump(state, event, data):
     """Change a state by an event that is a jump, unless that would leave the bounds."""
     for k in range(data.jump_count[event]):
@@ -92,7 +92,7 @@ def move_to(state, action, event, data, successor):
     return OUTSIDE if lowest < 0 else FINE
 
 
-@inlined
+@unmanaged
 def chance_of(state, action, event, data):
     if IS_TABLE:
         return data.table[action, event]
@@ -240,7 +240,7 @@ def with_choice(owner, member, data, look):
     return member
 
 
-@inlined
+@inner
 def jump_change(state, event, data, quadratic, work):
     """Return the change of a quadratic value by a jump, 0 for one that would leave the bounds."""
     gain = quadratic.curve[event]
@@ -253,7 +253,7 @@ def jump_change(state, event, data, quadratic, work):
     return gain
 
 
-@inlined
+@inner
 def fill_changes(state, action, data, functions, coef, quadratic, here, work):
     """Write the change of value by each event; NaN for one that leads nowhere."""
     for event in range(N_EVENTS):
@@ -268,7 +268,7 @@ def fill_changes(state, action, data, functions, coef, quadratic, here, work):
             )
 
 
-@inlined
+@inner
 def fill_gains(data, work):
     """Write the expected change of value under each action (A,), where chances are a table.
 
@@ -294,14 +294,14 @@ def fill_gains(data, work):
         gain[action] += base
 
 
-@inlined
+@inner
 def prepare(state, data, functions, coef, quadratic, here, work):
     """Compute what all actions of a state share."""
     if SHARED_MOVES:
         fill_changes(state, 0, data, functions, coef, quadratic, here, work)
 
 
-@inlined
+@inner
 def fill_at_once(state, discount, data, quality, paid, work):
     """Write quality and cost of every action from the changes of value; return a fault."""
     fill_gains(data, work)
@@ -402,7 +402,7 @@ def expand_pair(state, action, data, chances, successors, work):
     return fault, cost
 
 
-@inlined
+@inner
 def fill_plain_changes(state, data, quadratic, work):
     """Write the changes of value by the varying events; return the value here.
 
@@ -420,7 +420,7 @@ def fill_plain_changes(state, data, quadratic, work):
     return here
 
 
-@inlined
+@inner
 def combined_choice(here, data, change):
     """Return the greedy action made of independent choices, or -1 when one of them is close."""
     place = 0
@@ -463,7 +463,7 @@ def fill_plain_quality(state, discount, data, work):
     return FINE
 
 
-@inlined
+@inner
 def quick_quality(state, discount, data, quadratic, work):
     """Return an action or -1, a fault and the value here, NaN where there is no quick way."""
     if IS_TABLE and SHARED_MOVES:

@@ -10,13 +10,13 @@ chances.
 
 import numpy as np
 
-from bellweight.common.compiled import draw, inlined, pick, unmanaged
+from bellweight.common.compiled import draw, inner, pick
 from bellweight.models.kernels.layouts import FINE
 from bellweight.models.kernels.noise_draws import fill_noise
 from bellweight.models.kernels.user_functions import DIMENSION
 
 
-@inlined
+@inner
 def inside(state, data):
     """Return whether every coordinate has one of its values."""
     for i in range(DIMENSION):
@@ -25,7 +25,7 @@ def inside(state, data):
     return True
 
 
-@inlined
+@inner
 def first_state(state, stream, u, data, work):
     """Write a state of the initial law."""
     fill_noise(stream, 0, data.initial, work.raw)
@@ -33,7 +33,7 @@ def first_state(state, stream, u, data, work):
         state[i] = int(work.raw[i])
 
 
-@inlined
+@inner
 def place_in(state, action, j, tables):
     """Return where table j has its entry, or the first of its entries, for a state and action."""
     place = tables.offset[j] + action * tables.width[j]
@@ -42,7 +42,7 @@ def place_in(state, action, j, tables):
     return place
 
 
-@unmanaged
+@inner
 def cost_of(state, action, data):
     """Return the sum of the local costs."""
     total = 0.0
@@ -51,7 +51,7 @@ def cost_of(state, action, data):
     return total
 
 
-@unmanaged
+@inner
 def advance(state, action, key, step, given, data, work):
     """Move to the next state; return a fault and the cost of the step."""
     cost = cost_of(state, action, data)
@@ -65,25 +65,25 @@ def advance(state, action, key, step, given, data, work):
     return FINE, cost
 
 
-@unmanaged
+@inner
 def advance_together(state, action, key, step, place, given, data, work):
     """Move as `advance` does: the random numbers are the same under every action."""
     return advance(state, action, key, step, given, data, work)
 
 
-@inlined
+@inner
 def fill_branches(state, base, data, look):
     """Return that every action needs a first step of its own."""
     return -1, 0
 
 
-@inlined
+@inner
 def with_choice(owner, member, data, look):
     """Return the action of a candidate."""
     return member
 
 
-@unmanaged
+@inner
 def fill_laws(state, action, data, law):
     """Write the chances of the next values of all coordinates, one after another."""
     for i in range(DIMENSION):
@@ -93,7 +93,7 @@ def fill_laws(state, action, data, law):
             place += 1
 
 
-@unmanaged
+@inner
 def chance_in(cell, g, grids, data, law):
     """Return the chance of a combination of values of group g, the last changing fastest."""
     chance = 1.0
@@ -105,7 +105,7 @@ def chance_in(cell, g, grids, data, law):
     return chance
 
 
-@unmanaged
+@inner
 def expected_value(grids, data, law):
     """Return the expected value of the next state: a sum over groups of few coordinates."""
     total = 0.0
@@ -122,7 +122,7 @@ def expected_value(grids, data, law):
     return total
 
 
-@unmanaged
+@inner
 def add_expected(grids, data, law, gain):
     """Add the expected functions (W,) of the next state."""
     if grids is not None:
@@ -135,7 +135,7 @@ def add_expected(grids, data, law, gain):
                     place += 1
 
 
-@inlined
+@inner
 def prepare(state, data, functions, coef, quadratic, here, work):
     """Do nothing: the laws of an action are looked up with the action."""
 
@@ -143,13 +143,13 @@ def prepare(state, data, functions, coef, quadratic, here, work):
 AT_ONCE = False
 
 
-@unmanaged
+@inner
 def fill_at_once(state, discount, data, quality, paid, work):
     """Return nothing of use: actions share no successors."""
     return FINE
 
 
-@unmanaged
+@inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the cost of an action."""
     fill_laws(state, action, data, work.change)
@@ -157,7 +157,7 @@ def ahead(state, action, data, functions, coef, quadratic, here, work):
     return FINE, value - here, cost_of(state, action, data)
 
 
-@unmanaged
+@inner
 def add_ahead(state, action, fresh, data, functions, after, work):
     """Write the expected change of features (W,); return a fault and the cost."""
     fill_laws(state, action, data, work.change)
@@ -167,7 +167,7 @@ def add_ahead(state, action, fresh, data, functions, after, work):
     return FINE, cost_of(state, action, data)
 
 
-@unmanaged
+@inner
 def expand_pair(state, action, data, chances, successors, work):
     """Write the laws of all coordinates; joint successors are listed elsewhere, where they are few.
 
@@ -177,7 +177,7 @@ def expand_pair(state, action, data, chances, successors, work):
     return FINE, cost_of(state, action, data)
 
 
-@inlined
+@inner
 def quick_quality(state, discount, data, quadratic, work):
     """Return that there is no quick way."""
     return -1, FINE, np.nan

@@ -304,7 +304,7 @@ class Work(NamedTuple):
     paid: FloatArray
     atoms: FloatArray
     phi: FloatArray
-    look: Look
+    look: Look | None
 
 
 class After(NamedTuple):

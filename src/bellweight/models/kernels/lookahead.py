@@ -22,7 +22,7 @@ itself where the choices are independent.
 
 import numpy as np
 
-from bellweight.common.compiled import draw, episode_key, unmanaged
+from bellweight.common.compiled import draw, episode_key, inlined, inner
 from bellweight.models.kernels.actions import choose
 from bellweight.models.kernels.events import (
     advance,
@@ -35,7 +35,7 @@ from bellweight.models.kernels.tables import hash_of
 from bellweight.models.kernels.user_functions import DIMENSION, N_ACTIONS, user_admissible
 
 
-@unmanaged
+@inner
 def same_state(first, second):
     for i in range(DIMENSION):
         if first[i] != second[i]:
@@ -43,7 +43,7 @@ def same_state(first, second):
     return True
 
 
-@unmanaged
+@inner
 def list_actions(state, base, data, look):
     """Make every admissible action but the policy's a candidate with a copy of its own."""
     n = 0
@@ -57,7 +57,7 @@ def list_actions(state, base, data, look):
     return n, n
 
 
-@unmanaged
+@inner
 def first_steps(state, base, n_copies, key, data, look, work):
     """Take the first step of a path under each action; return a fault."""
     paid = 0.0
@@ -76,7 +76,7 @@ def first_steps(state, base, n_copies, key, data, look, work):
     return FINE
 
 
-@unmanaged
+@inner
 def set_out(n_copies, look):
     """Put all copies that are needed where they begin."""
     for m in range(n_copies + 1):
@@ -87,7 +87,7 @@ def set_out(n_copies, look):
                 look.copies[m, i] = look.begun[m, i]
 
 
-@unmanaged
+@inner
 def still_apart(n_copies, look):
     """Leave copies alone that have met copy 0; return how many have not."""
     left = 0
@@ -100,7 +100,7 @@ def still_apart(n_copies, look):
     return left
 
 
-@unmanaged
+@inner
 def follow(n_copies, path_key, action_key, discount, data, policy, plan, work):
     """Simulate the policy from all copies; write how much more each costs than copy 0."""
     look = work.look
@@ -131,7 +131,7 @@ def follow(n_copies, path_key, action_key, discount, data, policy, plan, work):
     return FINE
 
 
-@unmanaged
+@inner
 def add_gains(n_candidates, n_copies, look):
     """Add what one path says about the gain of each candidate that is left."""
     for q in range(n_candidates):
@@ -143,7 +143,7 @@ def add_gains(n_candidates, n_copies, look):
             look.square[q] += gain * gain
 
 
-@unmanaged
+@inner
 def scores(q, done, look):
     """Return the mean gain of a candidate and its standard error."""
     mean = look.mean[q] / done
@@ -151,7 +151,7 @@ def scores(q, done, look):
     return mean, np.sqrt(variance)
 
 
-@unmanaged
+@inner
 def drop(n_candidates, n_copies, done, limit, look):
     """Drop candidates that are not `limit` standard errors below zero; return how many are left."""
     left = 0
@@ -171,7 +171,7 @@ def drop(n_candidates, n_copies, done, limit, look):
     return left
 
 
-@unmanaged
+@inner
 def clearest(base, n_candidates, done, clear, data, look):
     """Return the policy's action with the best clear candidate of each owner in its place."""
     action = base
@@ -190,7 +190,7 @@ def clearest(base, n_candidates, done, clear, data, look):
     return action
 
 
-@unmanaged
+@inner
 def improved(state, base, discount, data, policy, plan, work):
     """Return the action that is clearly better than the policy's, or that one; or minus a fault."""
     look = work.look
@@ -228,23 +228,30 @@ def improved(state, base, discount, data, policy, plan, work):
     return clearest(base, n_candidates, done, plan.clear, data, look) if left > 0 else base
 
 
-@unmanaged
-def decide(state, u, discount, data, policy, plan, work):
-    """Return the action of a policy, or minus a fault, and whether the state has dual mass.
+@inner
+def reconsider(state, action, discount, data, policy, plan, work):
+    """Return the action of the lookahead, where there is one.
 
     The lookahead is an argument of its own: only then is its code left out where there is none.
     """
+    if plan is not None:
+        if action >= 0 and plan.paths > 0:
+            return improved(state, action, discount, data, policy, plan, work)
+    return action
+
+
+@inlined
+def decide(state, u, discount, data, policy, work):
+    """Return the action of a policy, or minus a fault, and whether the state has dual mass."""
     action, in_dual = choose(
         state, u, discount, data, policy.functions, policy.coef, policy.quadratic, policy.rule,
         policy.ties, policy.dual, work,
     )  # fmt: skip
-    if plan is not None:
-        if action >= 0 and plan.paths > 0:
-            action = improved(state, action, discount, data, policy, plan, work)
+    action = reconsider(state, action, discount, data, policy, policy.lookahead, work)
     return action, in_dual
 
 
-@unmanaged
+@inner
 def go_on(state, action, key, step, given, data, plan, work):
     """Move to the next state; return a fault and the cost.
 

@@ -9,7 +9,7 @@ numbers come from the law itself, or from the user's sampler.
 
 import numpy as np
 
-from bellweight.common.compiled import inlined, inner
+from bellweight.common.compiled import inner
 from bellweight.models.kernels.layouts import (
     BAD_COST,
     FINE,
@@ -179,7 +179,7 @@ def expand_pair(state, action, data, chances, successors, work):
     return FINE, cost
 
 
-@inlined
+@inner
 def quick_quality(state, discount, data, quadratic, work):
     """Return that there is no quick way."""
     return -1, FINE, np.nan

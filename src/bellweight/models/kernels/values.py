@@ -2,7 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-from bellweight.common.compiled import inlined, inner
+from bellweight.common.compiled import inner
 from bellweight.models.kernels.features import fill_atoms, fill_products, largest_value
 from bellweight.models.kernels.user_functions import (
     DIMENSION,
@@ -31,13 +31,13 @@ def fill_features(state, functions, atoms, phi):
     fill_products(functions, atoms, phi)
 
 
-@inlined
+@inner
 def is_clear(lowest, second, here):
     """Return whether two qualities are too far apart for a tie, whatever cancelled in them."""
     return second - lowest > CLEAR * (abs(lowest) + abs(second)) + CLEAR_HERE * abs(here)
 
 
-@inlined
+@inner
 def quadratic_value_at(state, quadratic, slope):
     """Return the value of a state; write its gradient to `slope`."""
     for i in range(DIMENSION):
@@ -52,7 +52,7 @@ def quadratic_value_at(state, quadratic, slope):
     return total
 
 
-@inlined
+@inner
 def value_at(state, functions, coef, quadratic, work):
     """Return the value of a state and prepare the slope for differences around it."""
     if quadratic is not None:
