@@ -291,13 +291,13 @@ def move(state, event):
     elif state[0] > 0:
         state[0] -= 1
 
-began = time.perf_counter()
+began = time.process_time()
 model = bw.EventModel(
     dimension=1, actions=["go"], events=["up", "down"], cost=cost, probability=probability,
     move=move, discount=0.9,
 )
 found = bw.evaluate(model, bw.Uniform(), 100, horizon=20, seed=1, jobs=1)
-print(json.dumps([time.perf_counter() - began, found.mean, model.source.key]))
+print(json.dumps([time.process_time() - began, found.mean, model.source.key]))
 """
 
 
@@ -329,7 +329,7 @@ def test_a_second_process_finds_the_model_compiled(tmp_path: Path) -> None:
     warm = run()
     assert kept() == before
     assert warm[1:] == cold[1:]
-    assert warm[0] < cold[0] / 3.0
+    assert warm[0] < cold[0] / 2.0
 
 
 def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,9 +347,9 @@ def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert cache_folder() == tmp_path / f"bellweight-{os.getuid()}"
 
 
-COMPILING = "compiling the model, about 4 s, once ...\n"
-ROWS = "compiling the model's rows, about 4 s, once ...\n"
-EPISODES = "compiling the simulation of a policy, about 12 s, once ...\n"
+COMPILING = "compiling the model, about 3 s, once ...\n"
+ROWS = "compiling the model's rows, about 3 s, once ...\n"
+EPISODES = "compiling the simulation of a policy, about 6 s, once ...\n"
 
 
 @pytest.mark.slow  # the same in one process: test_solve_says_what_it_compiles

@@ -12,11 +12,11 @@ from typing import Any
 from numba.core.event import Listener, install_listener
 
 _COMPILED_FOR = {
-    "bellman_rows": ("the model's rows", 4),
-    "slacks": ("the model's rows", 4),
-    "rollout": ("the simulation of a policy", 12),
-    "occupied_states": ("the simulation of a policy", 12),
-    "act": ("the policy", 10),
+    "bellman_rows": ("the model's rows", 3),
+    "slacks": ("the model's rows", 3),
+    "rollout": ("the simulation of a policy", 6),
+    "occupied_states": ("the simulation of a policy", 6),
+    "act": ("the policy", 5),
 }
 """What loops are compiled for, and about how many seconds of one core that takes."""
 
@@ -43,7 +43,7 @@ class Compilation(Listener):
         function = event.data["dispatcher"].py_func
         # Bellweight's own functions are compiled once per installation, in a moment.
         if self._say is not None and not function.__module__.startswith("bellweight."):
-            purpose, seconds = _COMPILED_FOR.get(function.__name__, ("the model", 4))
+            purpose, seconds = _COMPILED_FOR.get(function.__name__, ("the model", 3))
             if purpose not in self._said and self._running == 1:
                 self._said.add(purpose)
                 self._say(f"compiling {purpose}, about {seconds} s, once ...")
