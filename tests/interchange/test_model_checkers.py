@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,14 @@ from same import assert_same
 from strategies import models
 
 import bellweight as bw
-from bellweight.interchange import read_drn, read_prism, write_drn, write_prism
+from bellweight.interchange import (
+    read_drn,
+    read_model,
+    read_prism,
+    write_drn,
+    write_model,
+    write_prism,
+)
 
 FORMATS = {"tra": (write_prism, read_prism), "drn": (write_drn, read_drn)}
 
@@ -40,7 +46,8 @@ def test_action_names_vectors_and_rewards(ending: str, tmp_path: Path) -> None:
     write, read = FORMATS[ending]
     model = bw.TabularModel.from_pairs(
         [1.0, 2.0, 0.1], np.array([[0.5, 0.5], [0, 1], [1, 0]]), [0, 0, 1], [0, 1, 1], 0.9, [0, 1],
-        sense="max", action_labels=["up", "down"], state_vectors=[[3, -1], [0, 2]],
+        sense="max", action_labels=["up", "down"],
+        state_vectors=[[3, -1], [0, 2]] if ending == "tra" else None,
     )  # fmt: skip
     path = write(model, tmp_path / f"m.{ending}")
     again = read(path, 0.9, sense="max", actions=["up", "down"])
@@ -52,12 +59,24 @@ def test_action_names_vectors_and_rewards(ending: str, tmp_path: Path) -> None:
     assert swapped.cost.tolist() == [-2.0, -1.0, -0.1]
 
 
-@pytest.mark.parametrize(("write", "ending"), [(write_prism, "tra"), (write_drn, "drn")])
-def test_unequal_initial_probabilities_are_a_warning(
-    write: Any, ending: str, tmp_path: Path
-) -> None:
-    with pytest.warns(UserWarning, match="pass initial="):
-        write(bw.problems.single_queue(capacity=3), tmp_path / f"m.{ending}")
+@pytest.mark.parametrize("ending", FORMATS)
+def test_unequal_initial_probabilities_come_back(ending: str, tmp_path: Path) -> None:
+    write, read = FORMATS[ending]
+    model = bw.problems.single_queue(capacity=3)
+    path = write(model, tmp_path / f"m.{ending}")
+    np.testing.assert_array_equal(read(path, 0.9).initial, model.initial)
+    assert read(path, 0.9, initial=2).initial.tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("ending", ["tra", "drn", "csv"])
+def test_vectors_that_a_file_cannot_hold_are_a_warning(ending: str, tmp_path: Path) -> None:
+    model = bw.problems.single_queue(capacity=3)
+    with pytest.warns(UserWarning, match="cannot hold the vectors of states"):
+        write_model(replace(model, state_vectors=[[0.5], [1], [2], [3]]), tmp_path / f"m.{ending}")
+    indices = np.arange(4.0)[:, None]
+    write_model(replace(model, state_vectors=indices), tmp_path / f"n.{ending}")
+    again = read_model(tmp_path / f"n.{ending}", discount=0.9)
+    np.testing.assert_array_equal(again.states, indices)
 
 
 # The die of Knuth and Yao's first states as `storm --exportbuild` writes it, shortened.

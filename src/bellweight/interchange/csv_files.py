@@ -19,7 +19,7 @@ from bellweight.common.status import BellweightWarning, FileError
 from bellweight.interchange.assembly import Transitions, given_cost, tabular
 from bellweight.interchange.frames import COLUMNS, named_model, sense_of, table_names
 from bellweight.interchange.names import Names, numbered
-from bellweight.interchange.text import no_text
+from bellweight.interchange.text import no_text, warn_of_vectors
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
@@ -60,6 +60,7 @@ def read_csv(
 def write_csv(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     """Write one line for each transition, numbers with all their digits."""
     model = tabular(model)
+    warn_of_vectors(model)
     cost = given_cost(model)
     states = _texts(model.state_labels, model.n_states, "state")
     actions = _texts(model.action_labels, model.n_actions, "action")

@@ -39,6 +39,7 @@ from bellweight.interchange.text import (
     settled_actions,
     state_words,
     warn_of_losses,
+    warn_of_vectors,
 )
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
@@ -69,7 +70,7 @@ def read_drn(
     source = Path(path)
     parsed = _Parser(source, reward)
     parsed.read()
-    labels, law = parsed.labels.settle(initial, parsed.n_states)
+    labels, law = parsed.labels.settle(initial, parsed.n_states, parsed.lines.notes.initial)
     rows, action_labels = parsed.transitions(actions)
     n_states, sense = parsed.n_states, sense or parsed.lines.notes.sense or "min"
     del parsed
@@ -91,6 +92,7 @@ def write_drn(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     """Write a model as Storm does, with one reward model: costs, or rewards of a reward model."""
     model = tabular(model)
     warn_of_losses(model)
+    warn_of_vectors(model)
     return files.write_whole(
         path, lambda stream: stream.writelines(part.encode() for part in _parts(model))
     )

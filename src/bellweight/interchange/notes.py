@@ -1,10 +1,12 @@
 """What files of model checkers cannot hold, as a line of JSON that only Bellweight reads.
 
-    {"sense": "min", "labels": ["rate 0.2", "5"], "actions": {"rate_0_2": 0, "_5": 1}, "words": {}}
+    {"sense": "min", "labels": ["rate 0.2", "5"], "actions": {"rate_0_2": 0, "_5": 1}, "words": {},
+     "initial": [0.25, 0.75]}
 
-`actions` has the index of each action by its name in the file, `labels` the labels by index, and
-`words` those words of state labels that the file spells in another way. A DRN file has the line as
-a comment; beside PRISM's files it is NAME.names.
+`actions` has the index of each action by its name in the file, `labels` the labels by index,
+`words` those words of state labels that the file spells in another way, and `initial` the
+probabilities of the initial states, in their order, where they differ. A DRN file has the line as a
+comment; beside PRISM's files it is NAME.names.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ MARK = "bellweight: "
 """How a comment that is a note begins."""
 
 _SENSES: dict[str, Sense] = {"min": "min", "max": "max"}
-_FIELDS = ("sense", "labels", "actions", "words")
+_FIELDS = ("sense", "labels", "actions", "words", "initial")
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,23 @@ class Notes:
     labels: tuple[str, ...] | None = None
     actions: dict[str, int] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
+    initial: list[float] | None = None
 
     @classmethod
     def of(cls, model: TabularModel, names: dict[int, str], words: dict[str, str]) -> Self:
         """Return the notes of a model whose actions and words a file spells like this."""
         spelled = {name: word for word, name in words.items() if name != word}
         places = {name: action for action, name in names.items()}
-        return cls(_SENSES[model.sense], model.action_labels, places, spelled)
+        chances = model.initial[model.initial > 0.0]
+        law = None if (chances == 1.0 / len(chances)).all() else chances.tolist()
+        return cls(_SENSES[model.sense], model.action_labels, places, spelled, law)
 
     @classmethod
     def read(cls, text: str) -> Self | None:
         """Return the notes of a line, None where it is damaged."""
         try:
             found = json.loads(text)
-            sense, labels, actions, words = (found[name] for name in _FIELDS)
+            sense, labels, actions, words, initial = (found[name] for name in _FIELDS)
             kept = None if labels is None else tuple(str(label) for label in labels)
             places = [int(place) for place in actions.values()]
             notes = cls(
@@ -55,6 +60,7 @@ class Notes:
                 kept,
                 dict(zip(actions, places, strict=True)),
                 {name: str(word) for name, word in words.items()},
+                None if initial is None else [float(chance) for chance in initial],
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             return None

@@ -38,6 +38,7 @@ from bellweight.interchange.text import (
     settled_actions,
     state_words,
     warn_of_losses,
+    warn_of_vectors,
 )
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
@@ -71,7 +72,7 @@ def read_prism(
     notes = _read_notes(source.with_suffix(".names"), table)
     marked = _read_labels(source.with_suffix(".lab"), table.n_states, notes)
     marked.start_in(table.starts)
-    labels, law = marked.settle(initial, table.n_states)
+    labels, law = marked.settle(initial, table.n_states, notes.initial)
     vectors = _read_states(source.with_suffix(".sta"), table.n_states)
     rows, action_labels = table.transitions(rewards, actions, notes)
     n_states = table.n_states
@@ -102,6 +103,8 @@ def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     target = Path(path).with_suffix(".tra")
     has_vectors = model.state_vectors is not None and bool((model.state_vectors % 1 == 0).all())
     _check_beside(target, has_vectors)
+    if not has_vectors:
+        warn_of_vectors(model)
     head = f"{model.n_states} {model.n_pairs} {model.transition.nnz}\n"
     names, words = action_names(model, _spelled), _word_names(model)
     _write(target.with_suffix(".names"), head, iter([Notes.of(model, names, words).line() + "\n"]))

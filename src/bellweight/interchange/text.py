@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.common import checks, tolerances
+from bellweight.common import checks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BellweightWarning, FileError
 from bellweight.interchange.assembly import are_near, initial_law
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"_?(0|[1-9]\d{0,8})")
 
 def no_text(source: Path) -> FileError:
     """Return the error about a file that is no UTF-8, with the line of the first wrong letter."""
-    with open(source, "rb") as packed:
+    with source.open("rb") as packed:
         if packed.read(2) == _GZIP:
             return FileError(f"{source}, line 1: the file is compressed: unpack it with gunzip")
     # A wrong byte is read as a letter of its own, so that lines can be counted.
@@ -216,14 +216,18 @@ def state_words(model: TabularModel) -> Iterator[list[str]]:
         yield [INIT] * bool(start) + [word for word in name.split() if word != INIT]
 
 
-def warn_of_losses(model: TabularModel) -> None:
-    """Warn where a file cannot hold the initial distribution, or the name of a state."""
-    chances = model.initial[model.initial > 0.0]
-    if chances.max() - chances.min() > tolerances.PROBABILITY:
+def warn_of_vectors(model: TabularModel) -> None:
+    """Warn that a file has no place for vectors of states, unless they are the indices."""
+    vectors = model.state_vectors
+    if vectors is not None and not np.array_equal(vectors, np.arange(model.n_states)[:, None]):
         _warn(
-            "the file marks initial states and cannot hold their probabilities, which differ: pass "
-            "initial= when you read it"
+            "the file cannot hold the vectors of states, on which bases are built: what is read "
+            "from it has indices in their place"
         )
+
+
+def warn_of_losses(model: TabularModel) -> None:
+    """Warn where a file cannot hold the name of a state."""
     for state, name in enumerate(model.state_labels or ()):
         if INIT in name.split():
             _warn(
@@ -263,10 +267,13 @@ class StateLabels:
         """Note initial states that are marked elsewhere."""
         self._marked.extend(states)
 
-    def settle(self, initial: Any, n_states: int) -> tuple[tuple[str, ...] | None, FloatArray]:
+    def settle(
+        self, initial: Any, n_states: int, noted: Sequence[float] | None
+    ) -> tuple[tuple[str, ...] | None, FloatArray]:
         """Return the names of states, and the initial distribution.
 
-        Where none is given it is uniform over the states marked `init`, over all if there are none.
+        Where none is given, the states marked `init` have the probabilities that were noted, else
+        the same; all states have, if none is marked.
         """
         labels = None
         if self._names:
@@ -274,6 +281,7 @@ class StateLabels:
         if initial is None and self._marked:
             marked = np.unique(np.frombuffer(self._marked, dtype=np.int32))
             law = np.zeros(n_states)
-            law[marked] = 1.0 / len(marked)
+            fits = noted is not None and len(noted) == len(marked)
+            law[marked] = noted if fits else 1.0 / len(marked)
             return labels, checks.float_array(law, "initial", (n_states,))
         return labels, initial_law(initial, n_states, labels)
