@@ -9,7 +9,7 @@ sizes; where that bound is too large to decide, the sum is done again with twice
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,54 +57,86 @@ class Values:
     precise: Callable[[IntArray], Doubled]
 
 
-def described_values(model: TabularModel, basis: Record, coef: FloatArray) -> Values:
-    """Return the value function of coefficients in a basis that is given as plain data."""
-    kind, n_basis = basis.text("kind"), len(coef)
-    if kind == "groups":
-        groups = basis.whole("groups", model.n_states, n_basis)
-        chosen = coef[groups]
-        return Values(chosen, np.abs(chosen), 1, lambda some: doubled(chosen[some]))
-    if kind == "features":
-        features = basis.table("features", model.n_states, n_basis)
-        plain, size = features @ coef, np.abs(features) @ np.abs(coef)
+@dataclass(frozen=True, eq=False)
+class Described:
+    """A basis of K functions that was read from plain data: features of some states (n, K).
+
+    A basis of groups has the group of each state (S,) instead.
+    """
+
+    n_states: int
+    n_basis: int
+    features: Callable[[IntArray | slice], FloatArray] | None = None
+    groups: IntArray | None = None
+
+    def values(self, coef: FloatArray) -> Values:
+        """Return the value function of coefficients (K,)."""
+        if self.groups is not None:
+            chosen = coef[self.groups]
+            return Values(chosen, np.abs(chosen), 1, lambda some: doubled(chosen[some]))
+        features, plain, size = self.features, np.empty(self.n_states), np.empty(self.n_states)
+        assert features is not None
+        for states, block in self._blocks():
+            plain[states], size[states] = block @ coef, np.abs(block) @ np.abs(coef)
         return Values(
-            plain, size, n_basis, lambda some: product(doubled(features[some]), doubled(coef))
+            plain, size, self.n_basis, lambda some: product(doubled(features(some)), doubled(coef))
         )
+
+    def moments(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the moments (K,) of weights (S,), and the sizes of their terms."""
+        if self.groups is not None:
+            found = np.bincount(self.groups, weights, self.n_basis)
+            return found, found
+        found, size = np.zeros(self.n_basis), np.zeros(self.n_basis)
+        for states, block in self._blocks():
+            found += weights[states] @ block
+            size += weights[states] @ np.abs(block)
+        return found, size
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        assert self.features is not None
+        for start in range(0, self.n_states, _BLOCK):
+            states = slice(start, min(start + _BLOCK, self.n_states))
+            yield states, self.features(states)
+
+
+def described(model: TabularModel, basis: Record, n_basis: int) -> Described:
+    """Read a basis that is given as plain data."""
+    kind, n_states = basis.text("kind"), model.n_states
+    if kind == "groups":
+        return Described(n_states, n_basis, groups=basis.whole("groups", n_states, n_basis))
+    if kind == "features":
+        table = basis.table("features", n_states, n_basis)
+        return Described(n_states, n_basis, lambda some: table[some])
     if kind != "monomials":
         raise basis.unknown()
-    dimension = model.states.shape[1]
-    exponents = basis.table("exponents", n_basis, dimension)
+    exponents = basis.table("exponents", n_basis, model.states.shape[1])
     if (exponents != np.round(exponents)).any() or not _inside(exponents, 0, _HIGHEST):
         raise FileError(f"exponents are not whole numbers from 0 to {_HIGHEST}")
-    return _monomials(model.states, exponents.astype(np.int64), coef)
+    return Described(n_states, n_basis, _monomials(model.states, exponents.astype(np.int64)))
 
 
 def _inside(array: FloatArray, low: float, high: float) -> bool:
     return bool((array >= low).all() and (array <= high).all())
 
 
-def _monomials(states: FloatArray, exponents: IntArray, coef: FloatArray) -> Values:
-    """Return the value function of monomials.
+def _monomials(states: FloatArray, exponents: IntArray) -> Callable[[IntArray | slice], FloatArray]:
+    """Return the function that gives the monomials of some states.
 
     Any function of the state can prove a bound. Here it is made of monomials as doubles, multiplied
     up one factor at a time, which every machine does alike; coefficients multiply those exactly.
     """
     letters = [np.repeat(np.arange(len(powers)), powers) for powers in exponents]
 
-    def features(some: FloatArray) -> FloatArray:
-        found = np.ones((len(some), len(coef)))
+    def features(some: IntArray | slice) -> FloatArray:
+        points = states[some]
+        found = np.ones((len(points), len(letters)))
         for k, word in enumerate(letters):
             for place in word:
-                found[:, k] *= some[:, place]
+                found[:, k] *= points[:, place]
         return found
 
-    def precise(some: IntArray) -> Doubled:
-        return product(doubled(features(states[some])), doubled(coef))
-
-    blocks = [features(states[start : start + _BLOCK]) for start in range(0, len(states), _BLOCK)]
-    plain = np.concatenate([block @ coef for block in blocks])
-    size = np.concatenate([np.abs(block) @ np.abs(coef) for block in blocks])
-    return Values(plain, size, len(coef), precise)
+    return features
 
 
 @dataclass(frozen=True, eq=False)

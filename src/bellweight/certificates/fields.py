@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,7 +40,11 @@ def is_count(value: Any, least: int = 0) -> bool:
 
 def is_numbers(value: Any) -> bool:
     """Return whether a value is a list of finite numbers."""
-    return isinstance(value, list) and all(map(is_number, value))
+    if not isinstance(value, list):
+        return False
+    if set(map(type, value)) == {float}:  # long ones are, and are looked at all at once
+        return all(map(math.isfinite, value)) and min(value) > -_HUGE and max(value) < _HUGE
+    return all(map(is_number, value))
 
 
 def _is_words(value: Any) -> bool:

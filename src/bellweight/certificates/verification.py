@@ -43,7 +43,14 @@ from bellweight.certificates.certificate import (
     TOLERANCE,
     Certificate,
 )
-from bellweight.certificates.enclosure import course, described_values, feasible, gamma, policy_cost
+from bellweight.certificates.enclosure import (
+    Described,
+    course,
+    described,
+    feasible,
+    gamma,
+    policy_cost,
+)
 from bellweight.certificates.fields import checksum, fault, read_fields
 from bellweight.certificates.local_check import proof_of
 from bellweight.certificates.reachable_box import reachable_box
@@ -235,7 +242,8 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
     followed = course(model, chances)
     costs = policy_cost(model, followed)
     cost, error, unit = costs.cost, costs.error, costs.size
-    values = described_values(model, record.part("basis"), coef)
+    basis = described(model, record.part("basis"), len(coef))
+    values = basis.values(coef)
     plain = abs(float(model.initial @ values.plain))
     found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
     checks = [
@@ -244,14 +252,14 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
         _same("seed", certificate.seed, 0),
         _same("evidence", certificate.evidence, {}),
         *_statement(certificate, found.value, cost, error, unit, costs.rounding),
-        *_repair(certificate, model, record, found.value, unit),
+        *_repair(certificate, model, record, basis, found.value, unit),
     ]
     notes = [_proven(found.value, cost + error), _WORDS]
     loss = _per_state(model, chances * found.residual)
     rounding = _per_state(model, chances * found.error)
     if "weights" in record:
         checks.append(_same("reason", certificate.reason, ""))
-        own, terms = _corollary(certificate, model, record, chances, loss, rounding)
+        own, terms = _corollary(certificate, model, record, basis, chances, loss, rounding)
         checks += terms
         implied = min(own, cost + error - found.value)
         checks.append(_follows(certificate, implied, unit, 2.0 * error))
@@ -263,11 +271,15 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
 
 
 def _repair(
-    certificate: Certificate, model: TabularModel, record: Record, value: float, unit: float
+    certificate: Certificate,
+    model: TabularModel,
+    record: Record,
+    basis: Described,
+    value: float,
+    unit: float,
 ) -> list[Check]:
     """Compare what is said of the program's own coefficients, before the repair."""
-    solved = record.numbers("solved", len(record.numbers("coef")))
-    values = described_values(model, record.part("basis"), solved)
+    values = basis.values(record.numbers("solved", basis.n_basis))
     before = feasible(model, values, np.inf)
     plain = float(model.initial @ values.plain)
     size = float(model.initial @ values.size)
@@ -284,6 +296,7 @@ def _corollary(
     certificate: Certificate,
     model: TabularModel,
     record: Record,
+    basis: Described,
     chances: FloatArray,
     loss: FloatArray,
     rounding: FloatArray,
@@ -295,7 +308,7 @@ def _corollary(
     weights = record.numbers("weights", model.n_states)
     if weights.min() < 0.0 or abs(weights.sum() - 1.0) > tolerances.PROBABILITY:
         raise FileError("the weights are not a distribution over the states")
-    _check_moments(model, record, weights)
+    _check_moments(record, basis, weights)
     generated = _chances(model, record.part("generated"))
     followed = course(model, generated)
     occupancy = followed.occupancy
@@ -370,16 +383,15 @@ def _follows(certificate: Certificate, bound: float, unit: float, error: float) 
     return Check("loss at most", claimed, f"at most {bound:.6g}", bool(implied))
 
 
-def _check_moments(model: TabularModel, record: Record, weights: FloatArray) -> None:
-    coef = record.numbers("coef")
-    stated = record.numbers("moments", len(coef))
-    for k, unit in enumerate(np.eye(len(coef))):
-        values = described_values(model, record.part("basis"), unit)
-        moment, size = float(weights @ values.plain), float(weights @ values.size)
-        if not abs(moment - stated[k]) <= 1e-7 * size:
-            raise FileError(
-                f"record.moments[{k}] is {stated[k]:.6g}, but the weights have {moment:.6g}"
-            )
+def _check_moments(record: Record, basis: Described, weights: FloatArray) -> None:
+    stated = record.numbers("moments", basis.n_basis)
+    found, size = basis.moments(weights)
+    wrong = np.flatnonzero(~(np.abs(found - stated) <= 1e-7 * size))
+    if len(wrong) > 0:
+        k = wrong[0]
+        raise FileError(
+            f"record.moments[{k}] is {stated[k]:.6g}, but the weights have {found[k]:.6g}"
+        )
 
 
 def _chances(model: TabularModel, policy: Record) -> FloatArray:
