@@ -85,8 +85,9 @@ class Described:
     def moments(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the moments (K,) of weights (S,), and the sizes of their terms."""
         if self.groups is not None:
-            found = np.bincount(self.groups, weights, self.n_basis)
-            return found, found
+            masses: FloatArray = np.zeros(self.n_basis)
+            np.add.at(masses, self.groups, weights)
+            return masses, masses
         found, size = np.zeros(self.n_basis), np.zeros(self.n_basis)
         for states, block in self._blocks():
             found += weights[states] @ block

@@ -10,6 +10,7 @@ system and iterated down: a solver's word is not evidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,10 +20,12 @@ from scipy.linalg import lapack
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.exact.iteration import FixedPoint
+from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.exact.passes import reach
+from bellweight.models import TabularModel
 
 _CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
+_FEW_PASSES = 100  # over a table, for which no matrix of the chain is made
 _MAX_ORDERED = 1 << 21  # transitions up to which a better ordering is looked for
 _MAX_ENTRIES = 1 << 27  # that elimination may store, 1 GB
 _REFINEMENTS = 3
@@ -31,11 +34,18 @@ _REFINEMENTS = 3
 class Chain:
     """The transition matrix of a policy (S, S), with solvers for the discounted systems."""
 
-    def __init__(self, transition: sparse.csr_array, discount: float) -> None:
-        self.transition = transition
+    def __init__(
+        self, transition: sparse.csr_array | Callable[[], sparse.csr_array], discount: float
+    ) -> None:
+        self._given = transition
         self.discount = discount
         self._band: Band | None = None  # in which elimination was done
         self._factors: tuple[FloatArray, IntArray] | None = None
+
+    @cached_property
+    def transition(self) -> sparse.csr_array:
+        """The matrix (S, S), made when it is first needed."""
+        return self._given() if callable(self._given) else self._given
 
     @property
     def is_eliminated(self) -> bool:
@@ -148,6 +158,41 @@ class Chain:
     def _backward(self) -> FixedPoint:
         transposed = sparse.csr_array(self.transition.T)
         return FixedPoint(transposed, self.discount, is_transposed=True)
+
+
+class MixedChain(Chain):
+    """The chain of a policy that mixes actions of a large table, given by its chances (N,).
+
+    Its matrix may be as large as the table's, so it is made only where passes over the table
+    converge slowly.
+    """
+
+    def __init__(self, model: TabularModel, chances: FloatArray) -> None:
+        super().__init__(lambda: mixed_rows(model, chances), model.discount)
+        self._mixed = {
+            transposed: MixedFixedPoint(model, chances, is_transposed=transposed)
+            for transposed in (False, True)
+        }
+
+    def residual(self, x: FloatArray, constant: FloatArray, *, transposed: bool) -> FloatArray:
+        return self._mixed[transposed].residual(x, constant)
+
+    def _solve(
+        self, constant: FloatArray, guess: FloatArray | None, tol: float, *, transposed: bool
+    ) -> FloatArray:
+        x, is_solved = self._mixed[transposed].solve(constant, guess, tol, _FEW_PASSES)
+        return x if is_solved else super()._solve(constant, x, tol, transposed=transposed)
+
+
+def mixed_rows(model: TabularModel, chances: FloatArray) -> sparse.csr_array:
+    """Return the transition matrix (S, S) of a policy given by its chances (N,)."""
+    used = np.flatnonzero(chances)
+    if len(used) == model.n_states and (chances[used] == 1.0).all():
+        return model.transition[used]
+    starts = np.searchsorted(used, model.pair_start)
+    shape = (model.n_states, model.n_pairs)
+    mixer = sparse.csr_array((chances[used], used, starts), shape=shape)
+    return sparse.csr_array(mixer @ model.transition)
 
 
 @dataclass(frozen=True, eq=False)

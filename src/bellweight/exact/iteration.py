@@ -18,18 +18,20 @@ at most residual / (1 - discount), in the 1-norm the same holds for P'.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lstsq
 
 from bellweight.common.checks import FloatArray
-from bellweight.exact.passes import follow, orthogonalise, sweep
+from bellweight.exact.passes import follow, follow_pairs, orthogonalise, spread_pairs, sweep
+from bellweight.models import TabularModel
 
 _CYCLE = 30  # directions of GMRES before it starts again, and the most sweeps of a turn
 _SWEEP = 3.0  # passes in the time of one sweep, forwards and backwards
 _PART = 0.3  # entries passed in the time that each number of a direction takes, for each other one
 _LOOKS = 5  # directions between two looks at how far GMRES has come
-_TRIED = 4  # turns after which what they gained tells how many passes are left
 _RETRY = 8  # turns after which another method is tried again
 _NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
 _NO_GAIN = (
@@ -37,6 +39,10 @@ _NO_GAIN = (
 )
 _PROMISE = 0.3  # what a method is expected to gain for each pass before it was tried
 _EPSILON = float(np.finfo(np.float64).eps)
+
+
+_Method = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, float]]
+_Steps = tuple[float, float, float, float]
 
 
 class FixedPoint:
@@ -72,14 +78,14 @@ class FixedPoint:
         The second answer is False when that takes more than `most_passes` passes over the matrix.
         """
         x = constant / (1.0 - self._discount) if guess is None else np.array(guess)
-        methods = (self._approximations, self._sweeps, self._gmres)
-        gains = [np.inf, _PROMISE, _PROMISE]
+        methods = self._methods
+        gains = [np.inf, _PROMISE, _PROMISE][: len(methods)]
         residual = self.residual(x, constant)
         best, left = x, self.size(residual)
         turn, passed = 0, 0.0
         while left > (enough := max(tol, self._rounding(x, constant))):
             expected = np.log(left / enough) / max(*gains, 1e-300)
-            if passed + (expected if turn >= _TRIED else 0.0) > most_passes:
+            if passed + (expected if turn > len(methods) else 0.0) > most_passes:
                 return best, False
             if max(gains) <= _NO_GAIN * (1.0 - self._discount) and left <= _NEAR * enough:
                 break
@@ -99,6 +105,18 @@ class FixedPoint:
             passed += passes
         return best, True
 
+    @property
+    def _methods(self) -> tuple[_Method, ...]:
+        return (self._approximations, self._sweeps, self._gmres)
+
+    def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> _Steps:
+        """Write constant + discount matrix x; return what the pass tells (see `passes.follow`)."""
+        matrix = self._matrix
+        found: _Steps = follow(
+            matrix.indptr, matrix.indices, matrix.data, constant, self._discount, x, following
+        )
+        return found
+
     def _rounding(self, x: FloatArray, constant: FloatArray) -> float:
         """Return the residual below which rounding decides."""
         return 4.0 * _EPSILON * (self.size(x) + self.size(constant))
@@ -111,14 +129,12 @@ class FixedPoint:
         What an approximation leaves of a constant, or of the total mass, takes longest: it is known
         and is corrected at the end of the turn.
         """
-        matrix, n = self._matrix, 0
+        n = 0
         x, following = np.array(x), np.empty(len(x))
         size = np.inf
         while n < _CYCLE and size > tol:
             n += 1
-            low, high, moved, mass = follow(
-                matrix.indptr, matrix.indices, matrix.data, constant, self._discount, x, following
-            )
+            low, high, moved, mass = self._follow(x, constant, following)
             x, following = following, x
             size = moved if self._order == 1 else 0.5 * (high - low)
         if self._order == 1:
@@ -167,6 +183,36 @@ class FixedPoint:
         matrix = self._matrix
         sweep(matrix.indptr, matrix.indices, matrix.data, self._discount, vector, x)
         return x
+
+
+class MixedFixedPoint(FixedPoint):
+    """The same for the chain of a policy that mixes actions, by passes over the pairs of its table.
+
+    No matrix is made, which may be as large as the table's; successive approximation needs none.
+    """
+
+    def __init__(
+        self, model: TabularModel, chances: FloatArray, *, is_transposed: bool = False
+    ) -> None:
+        super().__init__(model.transition, model.discount, is_transposed=is_transposed)
+        self._start, self._chances = model.pair_start, chances
+
+    def residual(self, x: FloatArray, constant: FloatArray) -> FloatArray:
+        following = np.empty(len(x))
+        self._follow(x, constant, following)
+        return following - x
+
+    @property
+    def _methods(self) -> tuple[_Method, ...]:
+        return (self._approximations,)
+
+    def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> _Steps:
+        matrix, run = self._matrix, spread_pairs if self._order == 1 else follow_pairs
+        found: _Steps = run(
+            matrix.indptr, matrix.indices, matrix.data, self._start, self._chances, constant,
+            self._discount, x, following,
+        )  # fmt: skip
+        return found
 
 
 def _length(vector: FloatArray) -> float:

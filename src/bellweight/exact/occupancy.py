@@ -9,27 +9,25 @@ An occupancy that sums to one proves nothing; what counts is the flow balance
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import SolverError, Status
-from bellweight.exact.chain import Chain
+from bellweight.exact.chain import Chain, MixedChain, mixed_rows
 from bellweight.models import TabularModel
-from bellweight.policies import Policy, checked_probabilities
+from bellweight.policies import Policy, by_state, checked_probabilities
 from bellweight.simulation import Occupancy
+
+_LARGE = 1 << 20  # transitions of a table of which no mixture is made where it can be avoided
 
 
 def policy_chain(model: TabularModel, policy: Policy) -> tuple[Chain, FloatArray]:
     """Return the chain of a policy and its expected cost per step (S,)."""
     chances = checked_probabilities(model, policy)
-    used = np.flatnonzero(chances)
-    shape = (model.n_states, len(used))
-    mixer = sparse.csr_array(
-        (chances[used], (model.pair_state[used], np.arange(len(used)))), shape=shape
-    )
-    transition = sparse.csr_array(mixer @ model.transition[used])
-    return Chain(transition, model.discount), np.asarray(mixer @ model.cost[used])
+    cost = by_state(model, chances * model.cost)
+    if np.count_nonzero(chances) > model.n_states and model.transition.nnz > _LARGE:
+        return MixedChain(model, chances), cost
+    return Chain(mixed_rows(model, chances), model.discount), cost
 
 
 def exact_occupancy(

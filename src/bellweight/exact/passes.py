@@ -52,6 +52,50 @@ def follow(indptr, indices, data, constant, discount, x, following):  # type: ig
 
 
 @compiled
+def follow_pairs(  # type: ignore[no-untyped-def]
+    indptr, indices, data, pair_start, chances, constant, discount, x, following
+):
+    """Do as `follow` does, with the chain of a policy that takes each pair with a chance (N,)."""
+    low, high, size, mass = np.inf, -np.inf, 0.0, 0.0
+    for state in range(len(x)):
+        total = 0.0
+        for pair in range(pair_start[state], pair_start[state + 1]):
+            if chances[pair] != 0.0:
+                ahead = 0.0
+                for k in range(np.uint64(indptr[pair]), np.uint64(indptr[pair + 1])):
+                    ahead += data[k] * x[np.uint64(indices[k])]
+                total += chances[pair] * ahead
+        found = constant[state] + discount * total
+        following[state] = found
+        mass += found
+        step = found - x[state]
+        size += abs(step)
+        low, high = min(low, step), max(high, step)
+    return low, high, size, mass
+
+
+@compiled
+def spread_pairs(  # type: ignore[no-untyped-def]
+    indptr, indices, data, pair_start, chances, constant, discount, x, following
+):
+    """Do as `follow_pairs` does, with the transpose: x (S,) flows to the successors."""
+    following[:] = constant
+    for state in range(len(x)):
+        for pair in range(pair_start[state], pair_start[state + 1]):
+            flow = discount * x[state] * chances[pair]
+            if flow != 0.0:
+                for k in range(np.uint64(indptr[pair]), np.uint64(indptr[pair + 1])):
+                    following[np.uint64(indices[k])] += flow * data[k]
+    low, high, size, mass = np.inf, -np.inf, 0.0, 0.0
+    for state in range(len(x)):
+        step = following[state] - x[state]
+        mass += following[state]
+        size += abs(step)
+        low, high = min(low, step), max(high, step)
+    return low, high, size, mass
+
+
+@compiled
 def sweep(indptr, indices, data, discount, constant, x):  # type: ignore[no-untyped-def]
     """Solve each state's own equation in x (S,), in place: forwards, then backwards."""
     n = len(x)
@@ -100,7 +144,7 @@ def _product(first, second):  # type: ignore[no-untyped-def]
 @compiled
 def reach(indptr, indices):  # type: ignore[no-untyped-def]
     """Return how far the entries of a square matrix reach below and above its diagonal."""
-    below, above = 0, 0
+    below, above = np.int64(0), np.int64(0)
     for i in range(len(indptr) - 1):
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             offset = np.int64(indices[k]) - i

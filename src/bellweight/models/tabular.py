@@ -25,6 +25,8 @@ from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 
+_HASHED = 1 << 16  # numbers at a time of which a fingerprint is made
+
 Sense = Literal["min", "max"]
 
 
@@ -214,13 +216,16 @@ class TabularModel(files.Saved):
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything that decides an answer: not of names and labels."""
-        parts = (self.cost, self.transition.data, self.transition.indices.astype(np.int64),
-                 self.transition.indptr.astype(np.int64), self.pair_state, self.pair_action,
+        rows = self.transition
+        parts = (self.cost, rows.data, rows.indices, rows.indptr, self.pair_state, self.pair_action,
                  np.array([self.discount]), self.initial, self.states)  # fmt: skip
         hasher = hashlib.sha256()
         for part in parts:
+            kind = np.int64 if part.dtype.kind == "i" else part.dtype
             hasher.update(str(part.shape).encode())
-            hasher.update(np.ascontiguousarray(part).tobytes())
+            for start in range(0, len(part), _HASHED):  # a copy of the whole would take its memory
+                piece = np.ascontiguousarray(part[start : start + _HASHED], dtype=kind)
+                hasher.update(piece.view(np.uint8).data)
         return hasher.hexdigest()
 
     def label(self, action: int) -> str:

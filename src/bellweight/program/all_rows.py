@@ -189,6 +189,8 @@ def _row_block(matrix: sparse.csr_array, rows: slice) -> sparse.csr_array:
     """Return consecutive rows of a CSR matrix as a view on its data."""
     pointer = matrix.indptr[rows.start : rows.stop + 1]
     entries = slice(pointer[0], pointer[-1])
-    shape = (rows.stop - rows.start, matrix.shape[1])
-    parts = (matrix.data[entries], matrix.indices[entries], pointer - pointer[0])
-    return sparse.csr_array(parts, shape=shape)
+    block = sparse.csr_array((rows.stop - rows.start, matrix.shape[1]), dtype=matrix.dtype)
+    # Put in afterwards: the constructor would copy a view that is less than half of its array.
+    block.data, block.indices = matrix.data[entries], matrix.indices[entries]
+    block.indptr = pointer - pointer[0]
+    return block
