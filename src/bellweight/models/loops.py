@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -83,6 +83,7 @@ class Loops:
     leaving: str = "an event leads to a negative state"
     sample: Callable[[int, int, int, Keys], FloatArray] | None = None
     sample_starts: Callable[[int, int, np.uint64], FloatArray] | None = None
+    _in_memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_actions(self) -> int:
@@ -322,7 +323,13 @@ class Loops:
             return arguments
         from bellweight.models.kernels.records import in_memory  # which imports Numba
 
-        return map(in_memory, arguments)
+        if "data" not in self._in_memory:
+            self._in_memory["data"] = in_memory(self.data)
+        known = self._in_memory["data"]
+        return (known if given is self.data else in_memory(given) for given in arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_in_memory": {}}  # addresses mean nothing to another process
 
     def _starts(self, first: int, last: int, key: np.uint64) -> FloatArray:
         if self.sample_starts is None:

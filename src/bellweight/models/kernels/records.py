@@ -39,20 +39,21 @@ class RecordType(types.Type):
 class Record:
     """A named tuple in memory: `address` of its 64-bit words, and what must live as long."""
 
-    __slots__ = ("_kept", "_numba_type_", "address")
+    __slots__ = ("_numba_type_", "address", "held", "signature")
 
     def __init__(self, values: Any) -> None:
         words: list[int] = []
-        kinds, kept = [], []
+        held, signature = [], []
         for value in values:
-            kind, found, held = _described(value)
-            kinds.append(kind)
+            letter, found, holder = _described(value)
+            signature.append(letter)
             words += found
-            kept.append(held)
+            held.append(holder)
         memory = np.array(words, dtype=np.uint64)
-        self._kept = (memory, kept)
-        self._numba_type_ = _type_of(type(values).__name__, values._fields, tuple(kinds))
-        self.address = memory.ctypes.data
+        self.held = (memory, held)
+        self.signature = (type(values).__name__, values._fields, tuple(signature))
+        self._numba_type_ = _type_of(self.signature)
+        self.address = _address(memory)
 
 
 def in_memory(value: Any) -> Any:
@@ -60,31 +61,39 @@ def in_memory(value: Any) -> Any:
     return Record(value) if hasattr(value, "_fields") else value
 
 
-def _described(value: Any) -> tuple[types.Type, list[int], Any]:
-    """Return the type of a field, its words as Numba lays them out, and what holds its memory."""
+def _described(value: Any) -> tuple[Any, list[int], Any]:
+    """Return what the type of a field depends on, its words as Numba has them, and their holder."""
     if isinstance(value, np.ndarray):
         array = writable(value)
-        shape, strides = array.shape, array.strides
-        words = [0, 0, array.size, array.itemsize, array.ctypes.data, *shape, *strides]
-        return _array_type(array.dtype, array.ndim), words, array
-    if hasattr(value, "_fields"):
-        record = Record(value)
-        return record._numba_type_, [record.address], record
-    if value is None:
-        return types.none, [0], None
+        words = [0, 0, array.size, array.itemsize, _address(array), *array.shape, *array.strides]
+        return (array.dtype.char, array.ndim), words, array
     if isinstance(value, float):
-        return types.float64, [int(np.float64(value).view(np.uint64))], None
-    return types.int64, [int(value) & (2**64 - 1)], None
+        return "float", [int(np.float64(value).view(np.uint64))], None
+    if value is None:
+        return "none", [0], None
+    if isinstance(value, int | np.integer):
+        return "int", [int(value) & _WORD], None
+    record = value if isinstance(value, Record) else Record(value)
+    return record.signature, [record.address], record
+
+
+_WORD = 2**64 - 1
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 @cache
-def _array_type(dtype: Any, ndim: int) -> types.Type:
-    return types.Array(from_dtype(dtype), ndim, "C")
-
-
-@cache
-def _type_of(name: str, fields: tuple[str, ...], kinds: tuple[types.Type, ...]) -> RecordType:
-    return RecordType(name, tuple(zip(fields, kinds, strict=True)))
+def _type_of(signature: Any) -> types.Type:
+    """Return the type of a field or a record."""
+    if isinstance(signature, str):
+        return {"float": types.float64, "none": types.none, "int": types.int64}[signature]
+    if len(signature) == 2:
+        letter, ndim = signature
+        return types.Array(from_dtype(np.dtype(letter)), ndim, "C")
+    name, fields, kinds = signature
+    return RecordType(name, tuple(zip(fields, map(_type_of, kinds), strict=True)))
 
 
 register_model(RecordType)(models.OpaqueModel)
