@@ -95,6 +95,11 @@ def test_toolbox_errors_say_what_to_do() -> None:
         from_toolbox(np.ones((5, 5, 2)) / 2, np.ones(5), 0.9)
     with pytest.raises(bw.BellweightError, match=r"reward has shape \(4,\)"):
         from_toolbox(np.eye(3)[None], np.ones(4), 0.9)
+    for wrong in ([[1], [2, 3]], "costs", np.ones(2) * 1j):
+        with pytest.raises(bw.BellweightError, match="reward is not an array of numbers"):
+            from_toolbox(np.eye(2)[None], wrong, 0.9)
+    with pytest.raises(bw.BellweightError, match="transitions is not an array of numbers"):
+        from_toolbox("PR", np.ones(2), 0.9)
     part = bw.TabularModel.from_pairs([1, 2, 3], np.eye(2)[[0, 0, 1]], [0, 0, 1], [0, 1, 0], 0.5,
                                       [1, 0])  # fmt: skip
     with pytest.raises(bw.BellweightError, match="state 1 has 1 of 2 actions"):

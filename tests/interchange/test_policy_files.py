@@ -126,6 +126,15 @@ def test_a_table_that_does_not_fit_is_refused(queue: bw.TabularModel, tmp_path: 
         write_policy(bw.Uniform(), path)
 
 
+def test_endings_in_capitals_and_a_file_of_brackets(queue: bw.TabularModel, tmp_path: Path) -> None:
+    best = bw.exact.optimal(queue).policy
+    path = write_policy(best, tmp_path / "P.CSV")
+    assert read_policy(path, queue).action(3) == best.action(3)
+    (tmp_path / "p.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(bw.BellweightError, match="no table of state, action, probability"):
+        read_policy(tmp_path / "p.json", queue)
+
+
 def test_frames_of_policies(queue: bw.TabularModel) -> None:
     frame = policy_frame(bw.exact.optimal(queue).policy, kind="polars")
     assert isinstance(frame, polars.DataFrame)

@@ -62,7 +62,7 @@ class Notes:
                 {name: str(word) for name, word in words.items()},
                 None if initial is None else [float(chance) for chance in initial],
             )
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             return None
         most = 2**31 if kept is None else len(kept)
         inside = all(0 <= place < most for place in places)

@@ -79,7 +79,7 @@ def write_policy(policy: Policy, path: str | os.PathLike[str], states: Any = Non
     function and the names of its terms.
     """
     target = Path(path)
-    ending = checks.one_of(target.suffix, "the ending of the file", _ENDINGS)
+    ending = checks.one_of(target.suffix.lower(), "the ending of the file", _ENDINGS)
     model = _model_of(policy)
     if states is None and not backend_of(model).lists_states:
         if ending != ".json" or not isinstance(policy, Greedy):
@@ -167,7 +167,8 @@ def _python_text(columns: dict[str, list[Any]]) -> str:
 
 def _rows(source: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield where each row stands in a file, and the row."""
-    if source.suffix not in (".csv", ".json"):
+    ending = source.suffix.lower()
+    if ending not in (".csv", ".json"):
         raise ArgumentError(f"{source} is no table, expected a file .csv or .json")
     try:
         text = source.read_bytes().decode("utf-8-sig")
@@ -176,8 +177,8 @@ def _rows(source: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror}") from None
     try:
-        yield from _json_rows(text) if source.suffix == ".json" else _csv_rows(text, source)
-    except (KeyError, TypeError, ValueError, csv.Error) as problem:
+        yield from _json_rows(text) if ending == ".json" else _csv_rows(text, source)
+    except (KeyError, TypeError, ValueError, RecursionError, csv.Error) as problem:
         said = f"no {problem}" if isinstance(problem, KeyError) else str(problem)
         raise FileError(f"{source} is no table of state, action, probability: {said}") from None
 

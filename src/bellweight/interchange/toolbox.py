@@ -85,10 +85,21 @@ def _matrices(transitions: Any) -> list[Any]:
             f"transitions is {type(transitions).__name__}, expected an array (actions, states, "
             "states) or one matrix per action"
         )
-    found = [m if sparse.issparse(m) else np.asarray(m, dtype=np.float64) for m in transitions]
+    found = [m if sparse.issparse(m) else _array(m, "transitions") for m in transitions]
     if not found:
         raise ModelError("transitions is empty, expected one matrix per action")
     return found
+
+
+def _array(values: Any, name: str) -> FloatArray:
+    """Return real numbers as they are, or say that they are none."""
+    try:
+        if not np.iscomplexobj(values):
+            return np.asarray(values, dtype=np.float64)
+        problem = "complex numbers"
+    except (TypeError, ValueError) as failed:
+        problem = str(failed)
+    raise ModelError(f"{name} is not an array of numbers ({problem}): pass real numbers")
 
 
 def _rewards(reward: Any, matrices: list[Any]) -> FloatArray:
@@ -100,7 +111,7 @@ def _rewards(reward: Any, matrices: list[Any]) -> FloatArray:
     if by_successor and all(getattr(part, "shape", ()) == (n_states,) * 2 for part in reward):
         pairs = zip(matrices, reward, strict=True)
         return np.stack([_averaged(matrix, given) for matrix, given in pairs], axis=1)
-    table = np.asarray(reward, dtype=np.float64)
+    table = _array(reward, "reward")
     if table.shape == (n_actions, n_states, n_states):
         return _rewards(list(table), matrices)
     if table.shape == (n_states,):

@@ -22,6 +22,7 @@ from bellweight.interchange.assembly import Transitions
 _ATTRIBUTES = ("state", "s")
 _CHECKED_EPISODES, _CHECKED_STEPS = 4, 30
 _RESETS = 1_000
+_MOST_ACTIONS = 2**31
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,10 @@ class Moves:
             raise ModelError(
                 f"state {state}, action {action} leads to state {following}, expected 0 to "
                 f"{self.n_states - 1}"
+            )
+        if not 0 <= action < _MOST_ACTIONS:
+            raise ModelError(
+                f"state {state} has the action {action}, expected 0 to {_MOST_ACTIONS - 1}"
             )
         self.ends = max(self.ends, int(ended))
         self._state.append(state)
