@@ -70,14 +70,16 @@ def assembled(
     columns are gone afterwards, so that they do not stand in memory beside the model.
     """
     _check_numbers(rows, where)
-    order = _sort(rows)
-    start = _pair_starts(rows.state, rows.action)
-    pair_state, pair_action = rows.state[start], rows.action[start]
-    _check_states(pair_state, rows.successor, n_states, order, where, options.get("state_labels"))
-    del rows.state, rows.action
-    cost = pair_averages(rows.probability, rows.cost, start)
-    del rows.cost
-    sums = np.add.reduceat(rows.probability, start)
+    order = _order(rows)
+    state, action = _taken(rows, "state", order), _taken(rows, "action", order)
+    start = _pair_starts(state, action)
+    pair_state, pair_action = state[start], action[start]
+    del state, action
+    successor = _taken(rows, "successor", order)
+    _check_states(pair_state, successor, n_states, order, where, options.get("state_labels"))
+    probability = _taken(rows, "probability", order)
+    cost = _averages(probability, _taken(rows, "cost", None), start, order)
+    sums = np.add.reduceat(probability, start)
     worst = _worst(sums)
     if abs(sums[worst] - 1.0) > tolerance:
         off = int(np.argmax(np.abs(sums - 1.0) > tolerance))
@@ -87,30 +89,34 @@ def assembled(
             f"{pair_state[off]}, action {pair_action[off]} (it begins there) sum to "
             f"{sums[off]:.12g}, expected 1: add the missing successor or correct them"
         )
-    del order
-    probability = rows.probability
     if abs(sums[worst] - 1.0) > tolerances.PROBABILITY:
         probability = _scaled(probability, sums, start)
-    kind = OwnRows if rows.owned else sparse.csr_array
+    kind = sparse.csr_array if order is None and not rows.owned else OwnRows
     transition = kind(
-        (probability, rows.successor, np.append(start, start.dtype.type(len(probability)))),
+        (probability, successor, np.append(start, start.dtype.type(len(probability)))),
         shape=(len(start), n_states),
     )
-    del rows.probability, rows.successor, probability, sums, start
+    del order, successor, probability, sums, start
     return TabularModel.from_pairs(
         cost, transition, pair_state, pair_action, discount, initial, **options
     )
 
 
-def pair_averages(probability: FloatArray, cost: FloatArray, start: IntArray) -> FloatArray:
-    """Return the average cost of each pair over its rows, which begin at `start`."""
+def _averages(
+    probability: FloatArray, cost: FloatArray, start: IntArray, order: IntArray | None
+) -> FloatArray:
+    """Return the average cost of each pair over its rows, which begin at `start`.
+
+    Only costs are still in the order of the list.
+    """
     found = np.empty(len(start))
     for part in blocks(len(start)):
         stop = start[part.stop] if part.stop < len(start) else len(cost)
         rows, begin = slice(start[part.start], stop), start[part] - start[part.start]
-        least = np.minimum.reduceat(cost[rows], begin)
-        is_one = least == np.maximum.reduceat(cost[rows], begin)
-        average = np.add.reduceat(probability[rows] * cost[rows], begin)
+        own = cost[rows] if order is None else cost[order[rows]]
+        least = np.minimum.reduceat(own, begin)
+        is_one = least == np.maximum.reduceat(own, begin)
+        average = np.add.reduceat(probability[rows] * own, begin)
         # The probabilities of a pair may add up to 1 - 1e-16; that must not change its only cost.
         found[part] = np.where(is_one, least, average)
     return found
@@ -208,8 +214,8 @@ def _check_states(
     )
 
 
-def _sort(rows: Transitions) -> IntArray | None:
-    """Sort the rows by state, then action; return the order, None where they were sorted."""
+def _order(rows: Transitions) -> IntArray | None:
+    """Return the rows in the order of states, then actions; None where they stand so."""
 
     def is_late(part: slice) -> Any:
         after, state, action = one_on(part), rows.state, rows.action
@@ -219,11 +225,14 @@ def _sort(rows: Transitions) -> IntArray | None:
     if _first(len(rows.state) - 1, is_late) is None:
         return None
     order = np.lexsort((rows.action, rows.state))
-    order = order.astype(np.int32 if len(order) < 2**31 else np.int64)
-    # One column after the other: each is let go before the next is made.
-    for name in ("state", "action", "successor", "probability", "cost"):
-        setattr(rows, name, getattr(rows, name)[order])
-    return np.asarray(order)
+    return np.asarray(order.astype(np.int32 if len(order) < 2**31 else np.int64))
+
+
+def _taken(rows: Transitions, name: str, order: IntArray | None) -> Any:
+    """Return a column in an order; the list lets it go, so that no two orders stand in memory."""
+    column = getattr(rows, name)
+    delattr(rows, name)
+    return column if order is None else column[order]
 
 
 def _pair_starts(state: Any, action: Any) -> IntArray:
