@@ -40,10 +40,10 @@ for issue, axes in zip(issues, panels, strict=True):
     )  # fmt: skip
     orders = np.asarray(result.policy.actions(table.states.astype(np.int64)))
     ours = float(table.initial @ bw.exact.policy_value(table, bw.TablePolicy(orders)))
-    print(
-        f"{issue}: optimal cost {optimum:.2f}, ours {100 * (ours / optimum - 1):+.3f} %, ", end=""
-    )
-    print(f"ordering up to {level} {100 * (costs[level] / optimum - 1):+.3f} %")
+    # Rounded first: a millionth below zero is rounding, and would be shown as minus nothing.
+    above, rule_above = (round(100 * (c / optimum - 1), 3) + 0.0 for c in (ours, costs[level]))
+    print(f"{issue}: optimal cost {optimum:.2f}, ours {above:+.3f} %, ", end="")
+    print(f"ordering up to {level} {rule_above:+.3f} %")
     best = np.asarray(exact.policy.actions(np.arange(table.n_states)))
     shown = (table.states[:, 0] == 2) & (table.states[:, 2] == 4)
     young = table.states[shown, 1]

@@ -73,11 +73,7 @@ def lost_sales(settings: Settings) -> Table:
         optimum = pipeline_optimum(model, tol=1e-3).at(model.start)
         rules = best_rules(model)
         target = rules["capped base stock"]
-        visited = [
-            distinct_states(model, settings.states, policy, seed=0)[0]
-            for policy in (bw.Uniform(), target)
-        ]
-        sample = bw.SampledRows(np.unique(np.concatenate(visited), axis=0))
+        sample = _visited(model, settings.states, target)
         basis = bw.Polynomial(settings.degree)
         result, seconds = _timed(model, basis, bw.DIA(target=target), sample)
         policies = {"ours": result.policy, **rules, "myopic": myopic(model)}
@@ -125,13 +121,12 @@ def _descended(
 
 
 def ageing(settings: Settings) -> Table:
-    """Stock that ages: cubics on all states that a random order may lead to."""
+    """Stock that ages: polynomials on states that random orders and the best level visit."""
     rows = []
     for issue in ("lifo", "fifo"):
         model = bw.problems.ageing_stock(issue=issue, life=2, lead=2)
         table = model.to_tabular()
         optimum = float(table.initial @ bw.exact.optimal(table).values)
-        sample = bw.SampledRows(model.spread_states(settings.states, 0))
         levels = range(6, 14)
 
         def cost(policy: Any, table: bw.TabularModel = table) -> float:
@@ -139,7 +134,8 @@ def ageing(settings: Settings) -> Table:
 
         rule, level = min((cost(base_stock(s, 10.0)), s) for s in levels)
         target = base_stock(level, 10.0)
-        result, seconds = _timed(model, bw.Polynomial(3), bw.DIA(target=target), sample)
+        basis, sample = bw.Polynomial(settings.degree), _visited(model, 600, target)
+        result, seconds = _timed(model, basis, bw.DIA(target=target), sample)
         chosen = np.asarray(result.policy.actions(table.states.astype(np.int64)))
         ours = cost(bw.TablePolicy(chosen))
         rows.append(_row(f"{issue}: ours", ours, optimum, seconds=seconds))
@@ -215,6 +211,12 @@ def _timed(model: Any, basis: Any, method: Any, rows: Any) -> tuple[bw.Result, f
     return result, time.process_time() - start
 
 
+def _visited(model: bw.StepModel, states: int, rule: bw.Rule) -> bw.SampledRows:
+    """Return rows at states that random orders and a rule visit, as many of each."""
+    visited = [distinct_states(model, states, policy, seed=0)[0] for policy in (bw.Uniform(), rule)]
+    return bw.SampledRows(np.unique(np.concatenate(visited), axis=0))
+
+
 def _pipeline_cost(model: bw.StepModel, policy: Any) -> float:
     return pipeline_value(model, policy, tol=1e-3).at(model.start)
 
@@ -230,7 +232,7 @@ def _row(
     return {
         "policy": name,
         "cost": cost,
-        "above": 100.0 * (cost / reference - 1.0),
+        "above": round(100.0 * (cost / reference - 1.0), 6) + 0.0,  # no minus for rounding
         "paired": "" if paired is None else f"{paired.mean:+.2f} +- {paired.half_width:.2f}",
         "seconds": "" if seconds is None else f"{seconds:.1f}",
     }
