@@ -17,10 +17,11 @@ from bellweight.backends import setup_of
 from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
-from bellweight.evaluation.race import FIRST_LOOK, Track
+from bellweight.evaluation.race import Track
 from bellweight.plans import auto
 from bellweight.plans.auto import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
+from bellweight.simulation import BLOCK
 
 QUADRATIC = bw.Polynomial(2)
 SMALL = bw.Simulation(200, 60)
@@ -60,8 +61,8 @@ def test_the_best_wins_and_clear_losers_cost_only_a_look() -> None:
     found = run_of(made, 200_000, seed=1)
     assert found.winner == "best"
     episodes = {standing.name: standing.episodes for standing in found.standings}
-    assert episodes["far"] == FIRST_LOOK
-    assert episodes["best"] > 8 * FIRST_LOOK
+    assert episodes["far"] == BLOCK
+    assert episodes["best"] > 8 * BLOCK
     assert found.episodes == sum(episodes.values()) <= 200_000
 
 
@@ -111,8 +112,8 @@ def test_enumerated_models_are_ranked_by_exact_cost(small_queue: bw.TabularModel
 
 
 def test_a_race_needs_episodes_for_a_first_look() -> None:
-    with pytest.raises(bw.errors.ArgumentError, match=f"at least {2 * FIRST_LOOK:,}"):
-        bw.evaluation.race(em.network(), rules(), 2 * FIRST_LOOK - 1)
+    with pytest.raises(bw.errors.ArgumentError, match=f"at least {2 * BLOCK:,}"):
+        bw.evaluation.race(em.network(), rules(), 2 * BLOCK - 1)
     for wrong in ({}, [bw.Uniform()]):
         with pytest.raises(bw.errors.ArgumentError, match="expected at least one name"):
             bw.evaluation.race(em.network(), wrong, 10_000)  # type: ignore[arg-type]
@@ -197,10 +198,10 @@ def test_selection_flatters_the_winner_and_fresh_numbers_do_not() -> None:
     flattery, fresh = [], []
     for seed in range(30):
         made = {f"p{k}": Made(0.0, k, spread=5.0) for k in range(20)}
-        found = run_of(made, 20 * FIRST_LOOK, seed)
+        found = run_of(made, 20 * BLOCK, seed)
         flattery.append(found.standings[0].mean - np.mean([s.mean for s in found.standings]))
         keys = stream_keys(derived_seed(seed, 1))
-        episodes = {n: rollout.block(0, FIRST_LOOK, 1, keys).mean() for n, rollout in made.items()}
+        episodes = {n: rollout.block(0, BLOCK, 1, keys).mean() for n, rollout in made.items()}
         fresh.append(episodes[found.winner] - np.mean(list(episodes.values())))
     assert np.mean(flattery) < -0.2
     assert abs(np.mean(fresh)) < 0.1
@@ -287,7 +288,7 @@ def test_time_may_run_out() -> None:
     assert set(race.failed) == {"a", "b"}
     assert {s.name for s in race.standings} == set(rules())
     assert race.evaluation is not None
-    assert race.evaluation.episodes == FIRST_LOOK
+    assert race.evaluation.episodes == BLOCK
     assert len(race.races) == 1
     alone = bw.Auto(candidates, max_seconds=1e-9, budget=20_000)
     race = bw.solve(em.network(), QUADRATIC, alone, rows=rows_of(), simulation=SMALL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,9 +124,7 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr("studies.beyond.__main__.STUDY", replace(STUDY, quick=TINY))
         patch.setattr(network, "RADII", (3.0,))
         patch.setattr(network, "TABLE2_HORIZON", 150)
-        for name in ("evaluation.race", "plans.auto"):
-            # By name: the rooms export functions of the same names.
-            patch.setattr(sys.modules[f"bellweight.{name}"], "FIRST_LOOK", 32)
+        patch.setattr("bellweight.backends.backend.BLOCK", 32)
         patch.setattr(small, "models", lambda: {small.CLINIC: small_queue()})
         patch.setattr(network, "BUDGET", 1e-3)
         patch.setattr(small, "single_queue", small_queue)

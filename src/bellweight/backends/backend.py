@@ -17,12 +17,15 @@ from bellweight.models import Model
 from bellweight.policies import Policy
 from bellweight.policies.states import one_state
 from bellweight.program import RowSource
-from bellweight.simulation import Episodes, Occupancy, Simulation
+from bellweight.simulation import BLOCK, Episodes, Occupancy, Simulation
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 COMPILED_STEPS = 500_000
 """Simulated steps for each judged policy where actions are found by compiled code."""
+
+SLOW_LOOK = 32
+"""Episodes of every policy before a race drops any, where a step runs as plain Python."""
 
 DRAWN_STATES = 2_000
 VIEWING = 3
@@ -152,6 +155,16 @@ class Backend(ABC, Generic[AnyModel]):
     def judging_steps(self, policy: Policy) -> int:
         """Return how many steps to simulate, so that judging a policy takes about a second."""
         return COMPILED_STEPS
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a step is simulated as plain Python, a hundred times slower than compiled."""
+        return False
+
+    @property
+    def first_look(self) -> int:
+        """Episodes of every policy of a race before any is dropped."""
+        return SLOW_LOOK if self.is_slow else BLOCK
 
     def why_not_random(self) -> str:
         """Return why nobody can act at random here; no text where it is possible."""

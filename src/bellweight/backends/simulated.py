@@ -307,8 +307,12 @@ class FunctionBackend(Backend[AnyFunctionModel]):
         level = mean + 2.0 * width
         return growing_tail(model.discount, level, model.cost_growth, horizon), reason
 
+    @property
+    def is_slow(self) -> bool:
+        return not self.model.compiled
+
     def judging_steps(self, policy: Policy) -> int:
-        return COMPILED_STEPS if self.model.compiled else PLAIN_STEPS
+        return PLAIN_STEPS if self.is_slow else COMPILED_STEPS
 
     def remedy(self) -> str:
         return (

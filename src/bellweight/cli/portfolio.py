@@ -53,8 +53,11 @@ def auto(
         ),
     ] = None,
     budget: Annotated[
-        int, typer.Option(min=1, help="Episodes of all races and of the judgement.")
-    ] = 200_000,
+        int | None,
+        typer.Option(
+            min=1, help="Episodes of all races and of the judgement; 200,000 on compiled models."
+        ),
+    ] = None,
     confidence: Annotated[
         float, typer.Option(help="How sure it must be before it drops a policy.")
     ] = 0.95,

@@ -36,9 +36,6 @@ from bellweight.simulation import (
     one_sided,
 )
 
-FIRST_LOOK = BLOCK
-"""Episodes of every policy before any is dropped."""
-
 Tell = Callable[[str], None]
 
 _SAME_COST = 1e-12  # relative difference of exact costs that is rounding
@@ -113,15 +110,15 @@ def race(
     known = {name: cost for name, cost in costs.items() if cost is not None}
     if known:
         return _ranked(known, sure)
-    n = checks.count(budget, "budget")
-    if n < FIRST_LOOK * len(policies):
+    n, look = checks.count(budget, "budget"), backend.first_look
+    if n < look * len(policies):
         raise ArgumentError(
             f"budget is {n:,} episodes, too few for a first look at {len(policies)} policies: "
-            f"expected at least {FIRST_LOOK * len(policies):,}"
+            f"expected at least {look * len(policies):,}"
         )
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     rollouts = {name: rollout_of(model, policy) for name, policy in policies.items()}
-    track = Track(rollouts, steps, seed, jobs)
+    track = Track(rollouts, steps, seed, jobs, look)
     return track.run(n, sure, deadline, tell or (lambda _: None))
 
 
@@ -146,9 +143,14 @@ class Track:
     """The state of a race by simulation."""
 
     def __init__(
-        self, rollouts: Mapping[str, Episodes], steps: int, seed: int, jobs: int | None = None
+        self,
+        rollouts: Mapping[str, Episodes],
+        steps: int,
+        seed: int,
+        jobs: int | None = None,
+        look: int = BLOCK,
     ) -> None:
-        self._rollouts = dict(rollouts)
+        self._rollouts, self._look = dict(rollouts), look
         self._steps, self._seed, self._jobs = steps, seed, jobs
         self._costs: dict[str, FloatArray] = {name: np.zeros(0) for name in rollouts}
         self._alike: dict[str, list[str]] = {}
@@ -158,10 +160,10 @@ class Track:
     def run(self, budget: int, confidence: float, deadline: float | None, tell: Tell) -> Race:
         """Race until one is left, or episodes or time are used up."""
         began = time.perf_counter()
-        planned = _most_looks(budget)
+        planned = _most_looks(budget, self._look)
         tests = planned * max(1, len(self._running) - 1)
         level = 1.0 - (1.0 - confidence) / tests
-        looks, goal = 0, FIRST_LOOK
+        looks, goal = 0, self._look
         while True:
             self._simulate(goal)
             looks += 1
@@ -175,7 +177,7 @@ class Track:
                 now = time.perf_counter()
                 left = min(left, int(self._spent * (deadline - now) / (now - began)))
             each = left // len(self._running)
-            if len(self._running) == 1 or looks == planned or each < FIRST_LOOK:
+            if len(self._running) == 1 or looks == planned or each < self._look:
                 return Race(self._standings(), confidence, self._spent, looks)
             goal += min(goal, each)
 
@@ -237,9 +239,9 @@ class Track:
         return tuple(sorted(found, key=lambda s: (s.dropped, -s.episodes, s.behind.mean)))
 
 
-def _most_looks(budget: int) -> int:
+def _most_looks(budget: int, look: int) -> int:
     """Return how many looks there can be: two policies that are doubled until the budget ends."""
-    looks, goal = 1, FIRST_LOOK
+    looks, goal = 1, look
     while 2 * goal < budget:
         goal, looks = 2 * goal, looks + 1
     return looks

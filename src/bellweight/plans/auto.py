@@ -22,7 +22,7 @@ from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import Evaluation, evaluate
-from bellweight.evaluation.race import FIRST_LOOK, Race, RankedPolicy, race
+from bellweight.evaluation.race import Race, RankedPolicy, race
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn
 from bellweight.policies import Greedy, Policy, Uniform
@@ -33,6 +33,7 @@ from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 from bellweight.weights.plan import Plan, SolveSettings
 
+_BUDGET, _SLOW_BUDGET = 200_000, 2_000
 _STOP = Stop(max_iterations=20)
 _SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_regularisations`
 _VISITED_SHARES = (3e-3, 3e-2, 3e-1)  # the same where the states that matter are known
@@ -69,8 +70,9 @@ class Auto(Plan[RaceResult]):
             by itself. By default: Fixed, FromPolicy, PIA with all its iterates, and DIA towards two
             targets, each with several regularisations where the model allows them.
         brought: policies or results by name that take part besides.
-        budget: episodes of all races and of the judgement, which takes a fifth. On tabular models
-            costs are exact and it is not used.
+        budget: episodes of all races and of the judgement, which takes a fifth: by default 200,000,
+            and 2,000 where a model runs as plain Python. On tabular models costs are exact and it
+            is not used.
         confidence: with which the best policy is not dropped.
         rounds: how often constraint states are drawn again where the winner goes, on event models.
         regularisations: in place of the default ones.
@@ -85,7 +87,7 @@ class Auto(Plan[RaceResult]):
 
     candidates: Any = None
     brought: Mapping[str, Policy | Result] | None = None
-    budget: int = 200_000
+    budget: int | None = None
     confidence: float = 0.95
     rounds: int = 1
     regularisations: Sequence[float] | None = None
@@ -95,7 +97,8 @@ class Auto(Plan[RaceResult]):
     def __post_init__(self) -> None:
         named(self.candidates)
         _brought(self.brought)
-        checks.count(self.budget, "budget")
+        if self.budget is not None:
+            checks.count(self.budget, "budget")
         checks.positive(self.confidence, "confidence", below=1.0)
         checks.count(self.rounds, "rounds", least=0)
         if self.regularisations is not None:
@@ -262,7 +265,7 @@ class _Search:
             return
         first = self._setup.sampled_states
         for number in range(1, self._rounds + 1):
-            room = self._race_budget // FIRST_LOOK - len(self._left())
+            room = self._race_budget // self._backend.first_look - len(self._left())
             if self._is_late(_SOLVING) or room < 1:
                 lacks = "time" if self._is_late(_SOLVING) else "budget"
                 self._notes.append(f"No {lacks} was left to re-draw constraint states.")
@@ -302,14 +305,20 @@ class _Search:
     def _check_budget(self, n_candidates: int) -> None:
         if self._backend.lists_states:
             return
-        least = FIRST_LOOK * n_candidates
+        least = self._backend.first_look * n_candidates
         if self._race_budget < least:
-            needed = int(np.ceil(least * (self.auto.budget / self._race_budget)))
+            needed = int(np.ceil(least * (self._budget / self._race_budget)))
             many = "one candidate" if n_candidates == 1 else f"{n_candidates} candidates"
             raise ArgumentError(
-                f"budget is {self.auto.budget:,} episodes, too few for {many}: expected at least "
+                f"budget is {self._budget:,} episodes, too few for {many}: expected at least "
                 f"{needed:,}, or fewer candidates or rounds"
             )
+
+    @property
+    def _budget(self) -> int:
+        """Episodes of everything."""
+        usual = _SLOW_BUDGET if self._backend.is_slow else _BUDGET
+        return usual if self.auto.budget is None else self.auto.budget
 
     @property
     def _rounds(self) -> int:
@@ -320,7 +329,7 @@ class _Search:
     @property
     def _race_budget(self) -> int:
         """Episodes of one race."""
-        return max(1, int((1.0 - _FINAL) * self.auto.budget) // (self._rounds + 1))
+        return max(1, int((1.0 - _FINAL) * self._budget) // (self._rounds + 1))
 
     def _find(self, candidates: Mapping[str, Any]) -> None:
         """Turn candidates into policies, those reported first."""
@@ -341,7 +350,7 @@ class _Search:
         if not self._policies:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
             raise ArgumentError(f"no candidate led to a policy: {why}")
-        room = max(0, self._race_budget // FIRST_LOOK - len(self._policies))
+        room = max(0, self._race_budget // self._backend.first_look - len(self._policies))
         if not self._backend.lists_states and len(on_the_way) > room:
             self._notes.append(
                 f"The budget has room for {room} of {len(on_the_way)} iterates on the way."
@@ -456,11 +465,11 @@ class _Search:
         settings = self.settings
         if self._backend.lists_states:
             return None
-        planned = episodes = max(2, int(_FINAL * self.auto.budget))
+        planned = episodes = max(2, int(_FINAL * self._budget))
         if self.auto.max_seconds is not None:
             left = self._began + self.auto.max_seconds - time.perf_counter()
             affordable = int(left / max(self._seconds_per_episode, 1e-9))
-            episodes = min(planned, max(FIRST_LOOK, affordable))
+            episodes = min(planned, max(self._backend.first_look, affordable))
         if episodes < planned:
             self._notes.append(f"The time left was enough for {episodes:,} episodes of judgement.")
         self._say(f"judging the winner: {episodes:,} fresh episodes")

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Setup
+from bellweight.backends import Estimate, Setup, backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError, Status
@@ -34,6 +34,7 @@ from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
+_EPISODES, _SLOW_EPISODES = 10_000, 100
 _SAMPLING, _JUDGING, _FRESH = 0, 1, 2  # purposes of random numbers
 _MOST_USEFUL = 0.25  # states kept for their dual mass, as a share of the first sample
 
@@ -155,7 +156,8 @@ class Resampled(Plan[ResampledResult]):
     Args:
         method: chooses the weights in every round.
         rounds: how often states are drawn again.
-        episodes: from which the cost of each round comes, on the same random numbers.
+        episodes: from which the cost of each round comes, on the same random numbers: by default
+            10,000, and 100 where a model runs as plain Python.
 
     Examples:
         >>> bw.Resampled(bw.PIA(), rounds=2)
@@ -164,13 +166,14 @@ class Resampled(Plan[ResampledResult]):
 
     method: Method = field(default_factory=Fixed)
     rounds: int = 3
-    episodes: int = 10_000
+    episodes: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, Method):
             raise ArgumentError(f"method is {self.method!r}, expected a method such as Fixed()")
         checks.count(self.rounds, "rounds")
-        checks.count(self.episodes, "episodes", least=2)
+        if self.episodes is not None:
+            checks.count(self.episodes, "episodes", least=2)
 
     def run(self, settings: SolveSettings) -> ResampledResult:
         """Carry out the rounds."""
@@ -195,10 +198,14 @@ class Resampled(Plan[ResampledResult]):
         best = _best(rounds)
         policy = rounds[best].result.policy
         evaluation = evaluate(
-            settings.model, policy, self.episodes, horizon=_horizon(settings),
+            settings.model, policy, self._episodes(settings), horizon=_horizon(settings),
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
         return ResampledResult(tuple(rounds), best, evaluation)
+
+    def _episodes(self, settings: SolveSettings) -> int:
+        usual = _SLOW_EPISODES if backend_of(settings.model).is_slow else _EPISODES
+        return usual if self.episodes is None else self.episodes
 
     def target(self, setup: Setup) -> Policy | None:
         return self.method.prepare(setup).target_policy
@@ -216,7 +223,7 @@ class Resampled(Plan[ResampledResult]):
         if rounds:
             policies["before"] = rounds[-1].result.policy
         told = compare(
-            settings.model, policies, self.episodes, baseline=list(policies)[-1],
+            settings.model, policies, self._episodes(settings), baseline=list(policies)[-1],
             horizon=_horizon(settings), seed=derived_seed(settings.seed, _JUDGING),
             jobs=settings.jobs,
         )  # fmt: skip
