@@ -93,29 +93,6 @@ def _frames(kind: str) -> dict[str, Any]:
     )
 
 
-class Table:
-    """An environment whose table P is made as it is read: as lists it would fill the memory."""
-
-    action_space = None
-
-    def __init__(self, model: bw.TabularModel) -> None:
-        self.model, self.P = model, self
-
-    def __len__(self) -> int:
-        return self.model.n_states
-
-    def __getitem__(self, state: int) -> dict[int, list[tuple[float, int, float, bool]]]:
-        rows, found = self.model.transition, {}
-        for pair in range(*self.model.pair_start[state : state + 2].tolist()):
-            part, reward = slice(*rows.indptr[pair : pair + 2]), -float(self.model.cost[pair])
-            moves = zip(rows.data[part].tolist(), rows.indices[part].tolist(), strict=True)
-            found[int(self.model.pair_action[pair])] = [(p, y, reward, False) for p, y in moves]
-        return found
-
-    def step(self, action: int) -> None:
-        """Only there because environments have it."""
-
-
 BORDERS: dict[str, dict[str, Any]] = {
     "CSV": _file("m.csv", bi.write_csv, lambda path: bi.read_csv(path, DISCOUNT)),
     "PRISM": _file("m.tra", bi.write_prism, lambda path: bi.read_prism(path, DISCOUNT)),
@@ -124,13 +101,7 @@ BORDERS: dict[str, dict[str, Any]] = {
     "toolbox": _objects(bi.to_toolbox, lambda given: bi.from_toolbox(*given, DISCOUNT)),
     "pandas": _frames("pandas"),
     "Polars": _frames("polars"),
-    "Gymnasium": {
-        "to": (lambda model, path: model, lambda model, path: bi.to_gymnasium(model)),
-        "from": (
-            lambda model, path: Table(model),
-            lambda table, path: bi.from_gymnasium(table, DISCOUNT),
-        ),
-    },
+    "Gymnasium": _objects(bi.to_gymnasium, lambda env: bi.from_gymnasium(env, DISCOUNT)),
     "npz": _file("m.npz", bi.write_model, bw.TabularModel.load),
 }
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from mdptoolbox import mdp
 from quantecon.markov import DiscreteDP
 from same import assert_same
@@ -84,8 +85,9 @@ def test_toolbox_rewards_are_averaged_as_the_toolbox_does(form: str) -> None:
     assert tuple(best.policy.entries) == theirs.policy
 
 
-def test_toolbox_there_and_back() -> None:
-    rng = np.random.default_rng(4)
+@given(st.integers(0, 10_000))
+def test_toolbox_there_and_back(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     model = from_toolbox(rng.dirichlet(np.ones(6), size=(2, 6)), rng.normal(size=(6, 2)), 0.8)
     assert_same(from_toolbox(*to_toolbox(model), model.discount), model)
 

@@ -9,6 +9,8 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from strategies import models
 
 import bellweight as bw
 from bellweight.interchange import from_gymnasium, policy_for_gymnasium, to_gymnasium
@@ -107,6 +109,30 @@ def test_a_simulated_environment_earns_what_the_model_costs() -> None:
         totals.append(total)
     cost = queue.initial @ bw.exact.policy_value(queue, policy, 40)
     assert abs(np.mean(totals) + cost) < 4.0 * np.std(totals) / np.sqrt(300)
+
+
+@given(models())
+def test_our_environments_there_and_back(model: bw.TabularModel) -> None:
+    again = from_gymnasium(to_gymnasium(model), model.discount)
+    n, ends = model.n_states, again.n_states - model.n_states
+    assert ends in (0, 1), "one state more where episodes end"
+    np.testing.assert_array_equal(again.initial[:n], model.initial)
+    np.testing.assert_array_equal(again.cost[: model.n_pairs], model.cost)
+    np.testing.assert_array_equal(again.pair_action[: model.n_pairs], model.pair_action)
+    values = bw.exact.optimal(again).values[:n]
+    np.testing.assert_allclose(values, bw.exact.optimal(model).values, rtol=1e-9, atol=1e-9)
+
+
+def test_the_table_of_an_environment_of_ours() -> None:
+    model = bw.TabularModel.from_pairs(
+        [1, 2, 0], np.array([[0.5, 0.5], [1, 0], [0, 1]]), [0, 0, 1], [0, 2, 1], 0.5, [1, 0]
+    )
+    table = to_gymnasium(model).P
+    assert dict(table) == {
+        0: {0: [(0.5, 0, -1.0, False), (0.5, 1, -1.0, True)], 2: [(1.0, 0, -2.0, False)]},
+        1: {1: [(1.0, 1, 0.0, True)]},
+    }
+    assert 2 not in table
 
 
 def test_what_has_no_table_is_refused() -> None:

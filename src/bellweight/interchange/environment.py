@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium
@@ -12,8 +13,39 @@ from bellweight.models import TabularModel
 from bellweight.policies.tables import by_state
 
 
+class Table(Mapping[int, dict[int, list[tuple[float, int, float, bool]]]]):
+    """P of an environment, made as it is read: as lists it would take many times the model.
+
+    P[state][action] is a list of (probability, next, reward, terminated), of admissible actions.
+    """
+
+    def __init__(self, model: TabularModel, final: BoolArray) -> None:
+        self._model, self._final = model, final
+
+    def __len__(self) -> int:
+        return self._model.n_states
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __getitem__(self, state: int) -> dict[int, list[tuple[float, int, float, bool]]]:
+        if state not in range(len(self)):
+            raise KeyError(state)
+        model, found = self._model, {}
+        for pair in range(*model.pair_start[state : state + 2].tolist()):
+            part = slice(*model.transition.indptr[pair : pair + 2].tolist())
+            after, reward = model.transition.indices[part], -float(model.cost[pair])
+            chances, ends = model.transition.data[part].tolist(), self._final[after].tolist()
+            moves = zip(chances, after.tolist(), ends, strict=True)
+            found[int(model.pair_action[pair])] = [(p, y, reward, end) for p, y, end in moves]
+        return found
+
+
 class TabularEnv(gymnasium.Env[Any, Any]):
-    """Episodes of a model: see `to_gymnasium`. The model itself is `model`, with its discount."""
+    """Episodes of a model: see `to_gymnasium`. The model itself is `model`, with its discount.
+
+    `P` and `initial_state_distrib` are what Gymnasium's own environments with listed states have.
+    """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own declaration
 
@@ -22,6 +54,7 @@ class TabularEnv(gymnasium.Env[Any, Any]):
         self.observation_space = gymnasium.spaces.Discrete(model.n_states)
         self.action_space = gymnasium.spaces.Discrete(model.n_actions)
         self._final = _final_states(model)
+        self.P, self.initial_state_distrib = Table(model, self._final), model.initial
         self._dearest = float(model.cost.max())
         self._state = 0
 

@@ -81,7 +81,8 @@ def to_gymnasium(model: TabularModel) -> Any:
     """Return an environment with the states as observations and minus the costs as rewards.
 
     An episode ends in a state that cannot be left and costs nothing. `info["action_mask"]` tells
-    the admissible actions; another one changes nothing and costs as much as the dearest step.
+    the admissible actions; another one changes nothing and costs as much as the dearest step. `P`
+    lists the transitions, as those of Gymnasium's own environments with listed states do.
     """
     optional.package("gymnasium")
     from bellweight.interchange.environment import TabularEnv
