@@ -12,7 +12,7 @@ from scipy import sparse
 
 import bellweight as bw
 from bellweight.common import tolerances
-from bellweight.exact.chain import Chain
+from bellweight.exact.chain import Chain, MixedChain, mixed_rows
 from bellweight.exact.occupancy import exact_occupancy
 
 
@@ -58,6 +58,27 @@ def test_every_route_through_the_chain_solver_gives_the_same(
     np.testing.assert_allclose(
         chain.occupancy(start), 0.03 * (start @ inverse), rtol=0.0, atol=1e-13
     )
+
+
+@pytest.mark.parametrize("few_passes", [100_000, 0])
+def test_a_mixture_needs_no_matrix_and_gives_the_same(
+    few_passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    rows = np.array([strategies.random_row(rng, 40, x // 3) for x in range(120)])
+    model = bw.TabularModel.from_pairs(
+        rng.random(120), rows, np.repeat(np.arange(40), 3), np.tile(np.arange(3), 40), 0.97,
+        strategies.random_distribution(rng, 40),
+    )  # fmt: skip
+    chances = rng.random(model.n_pairs)
+    chances /= np.add.reduceat(chances, model.pair_start[:-1])[model.pair_state]
+    monkeypatch.setattr("bellweight.exact.chain._FEW_PASSES", few_passes)
+    mixed, plain = MixedChain(model, chances), Chain(mixed_rows(model, chances), model.discount)
+    cost = rng.normal(size=40)
+    np.testing.assert_allclose(mixed.values(cost), plain.values(cost), rtol=0.0, atol=1e-11)
+    found = mixed.occupancy(model.initial)
+    np.testing.assert_allclose(found, plain.occupancy(model.initial), rtol=0.0, atol=1e-13)
+    assert ("transition" in mixed.__dict__) == (few_passes == 0)
 
 
 @given(model=strategies.models())

@@ -154,3 +154,12 @@ def test_quantecon_finds_the_same_values(model: bw.TabularModel) -> None:
     ).solve(method="policy_iteration")  # fmt: skip
     found = bw.exact.optimal(model).values
     np.testing.assert_allclose(found, -other.v, rtol=0.0, atol=1e-10 * reference.cost_scale(model))
+
+
+def test_indicators_of_states_that_are_hardly_ever_the_first_are_solved() -> None:
+    """Weights go down to 1e-24: the solver takes what is below its tolerance for nothing."""
+    queue = bw.problems.single_queue(capacity=499, initial="geometric")
+    result = bw.solve(queue, bw.Indicator(), bw.Fixed("initial"), judge=False)
+    assert result.status is bw.Status.CONVERGED
+    best = float(queue.initial @ bw.exact.optimal(queue).values)
+    assert result.history[0].objective == pytest.approx(best, rel=1e-11)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from distributed import Client, LocalCluster
 
 import bellweight as bw
 from bellweight.common import workers
+from bellweight.common.checks import IntArray
 from bellweight.common.workers import Pieces
 from bellweight.program import AllRows, ListedRows, listed_rows
+from bellweight.program.row_blocks import RowBlock
 
 BASIS = bw.Polynomial(2)
 
@@ -122,39 +125,59 @@ def test_a_cluster_says_the_same_and_keeps_the_blocks(rows: ListedRows, dask: Cl
     assert len(owners) == 2
 
 
-def slow_sum(piece: em.FloatArray, folder: Path, pause: float) -> float:
-    (folder / f"{int(piece[0])}-{os.getpid()}-{time.monotonic_ns()}").touch()
-    time.sleep(pause)
-    return float(piece.sum())
+@dataclass(frozen=True, eq=False)
+class SlowBlock(RowBlock):
+    """A block that leaves a file behind when its part of a pass begins, and takes its time."""
+
+    block: RowBlock
+    folder: Path
+    pause: float
+
+    def pair_starts(self) -> IntArray:
+        return self.block.pair_starts()
+
+    def slacks(self, *asked: Any) -> Any:
+        return self.block.slacks(*asked)
+
+    def terms(self, *asked: Any) -> Any:
+        return self.block.terms(*asked)
+
+    def closest(self, *asked: Any) -> Any:
+        (self.folder / f"{self.block.first}-{os.getpid()}-{time.monotonic_ns()}").touch()
+        time.sleep(self.pause)
+        return self.block.closest(*asked)
 
 
-def test_a_worker_that_dies_in_a_pass_changes_nothing(dask: Client, tmp_path: Path) -> None:
-    pieces = Pieces([np.arange(k, k + 100.0) for k in range(8)])
-    expected = pieces.map(slow_sum, tmp_path, 0.0)
-    for entry in tmp_path.glob("*-*-*"):
-        entry.unlink()
+def kill_one(folder: Path, killed: list[int]) -> None:
+    """Kill the worker that began a pass, in the middle of it."""
+    deadline = time.monotonic() + 120.0
+    while time.monotonic() < deadline and not killed:
+        begun = sorted(folder.iterdir(), key=lambda entry: int(entry.name.split("-")[2]))
+        if len(begun) >= 3:
+            killed.append(int(begun[-1].name.split("-")[1]))
+            os.kill(killed[0], signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def test_a_worker_that_dies_in_a_pass_changes_nothing(
+    dask: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
+    rows = AllRows().on(em.network().to_tabular(), BASIS)
+    coef = coefficients()[1]
+    expected = rows.separate(coef, 1.0)
+    slow = [SlowBlock(block, tmp_path, 0.3) for block in rows._pieces._pieces]
+    rows.__dict__["_pieces"] = Pieces(slow)
     killed: list[int] = []
-
-    def kill() -> None:
-        deadline = time.monotonic() + 120.0
-        while time.monotonic() < deadline and not killed:
-            begun = sorted(tmp_path.glob("*-*-*"))
-            if len(begun) >= 3:
-                victim = int(begun[0].name.split("-")[1])
-                os.kill(victim, signal.SIGKILL)
-                killed.append(victim)
-            time.sleep(0.02)
-
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill_one, args=(tmp_path, killed))
     killer.start()
     with joblib.parallel_config(backend="dask"):
-        found = pieces.map(slow_sum, tmp_path, 0.4)
+        found = rows.separate(coef, 1.0)
         killer.join()
-        assert found == expected
-        assert pieces.map(slow_sum, tmp_path, 0.0) == expected  # what it held was made again
-    begun = [entry.name.split("-")[0] for entry in tmp_path.glob("*-*-*")]
+    assert killed
     assert killed[0] != os.getpid()
-    assert len(begun) > 16
+    assert len(list(tmp_path.iterdir())) > len(slow)  # what it was at was begun again
+    assert same([*astuple(expected)], [*astuple(found)])
 
 
 def test_workers_of_another_version_are_refused(

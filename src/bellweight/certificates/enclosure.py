@@ -232,11 +232,10 @@ class Course:
 def course(model: TabularModel, chances: FloatArray) -> Course:
     """Return a policy's chain and its occupancy, by iteration, with the error it has left."""
     used = np.flatnonzero(chances)
-    shape = (model.n_states, len(used))
-    entries = (chances[used], (model.pair_state[used], np.arange(len(used))))
-    mixer = sparse.csr_array(entries, shape=shape)
-    transition = sparse.csr_array(mixer @ model.transition[used])
-    cost = np.asarray(mixer @ model.cost[used])
+    entries = (chances[used], used, np.searchsorted(used, model.pair_start))
+    mixer = sparse.csr_array(entries, shape=(model.n_states, model.n_pairs))
+    transition = sparse.csr_array(mixer @ model.transition)
+    cost = np.asarray(mixer @ model.cost)
     discount = model.discount
     actions = int(np.diff(mixer.indptr).max())
     backward = sparse.csr_array(transition.T)
@@ -298,8 +297,12 @@ def _policy_values(
     def residual(values: FloatArray) -> FloatArray:
         return cost + discount * (transition @ values) - values
 
+    def shift(step: FloatArray) -> float:
+        # A constant part of the residual would come back discounted, again and again: all at once.
+        return 0.5 * discount / (1.0 - discount) * float(step.max() + step.min())
+
     start = _started(transition, discount, cost, np.zeros(model.n_states))
-    values = _iterated(residual, start, lambda step: float(np.abs(step).max()))
+    values = _iterated(residual, start, lambda step: float(np.abs(step).max()), shift)
     size = np.abs(cost) + discount * (transition @ np.abs(values)) + np.abs(values)
     return values, np.abs(residual(values)) + gamma(followed.n_terms) * size
 
@@ -321,8 +324,12 @@ def _iterated(
     residual: Callable[[FloatArray], FloatArray],
     start: FloatArray,
     norm: Callable[[FloatArray], float],
+    shift: Callable[[FloatArray], float] = lambda _: 0.0,
 ) -> FloatArray:
-    """Add the residual until rounding stops it from falling by its factor, the discount."""
+    """Add the residual, and a constant for it, until rounding stops it from falling.
+
+    It falls by a factor, the discount, or faster.
+    """
     best, point, smallest = start, start, np.inf
     for _ in range(_MOST_SWEEPS):
         step = residual(point)
@@ -332,5 +339,5 @@ def _iterated(
         best, smallest = point, size
         if size <= _UNIT * norm(point):
             break
-        point = point + step
+        point = point + step + shift(step)
     return best

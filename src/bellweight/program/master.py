@@ -8,7 +8,7 @@ function:
 The multipliers of the equations are the coefficients. In this form a new Bellman row is a new
 column (primal simplex goes on from the last basis), new moments are a new right-hand side (dual
 simplex goes on), and the basis has as many rows as there are basis functions. Columns are scaled to
-largest entry one, costs to a unit the caller gives.
+largest entry one, costs and moments to units the caller gives.
 
 A right-hand side that no combination of the columns reaches means that the coefficients are not
 bounded by the rows at hand. `direction` then solves the phase-one problem, whose multipliers are a
@@ -49,9 +49,9 @@ class LpAnswer:
 class MasterLp:
     """A growing linear program over K coefficients that stays warm between solves."""
 
-    def __init__(self, n_basis: int, cost_unit: float = 1.0) -> None:
+    def __init__(self, n_basis: int, cost_unit: float = 1.0, moment_unit: float = 1.0) -> None:
         self.n_basis = n_basis
-        self.cost_unit = cost_unit
+        self.cost_unit, self.moment_unit = cost_unit, moment_unit
         self.cost = np.zeros(0)
         self._scale = np.zeros(0)
         self._pending = _PRIMAL_SIMPLEX
@@ -96,7 +96,8 @@ class MasterLp:
     def set_moments(self, moments: FloatArray) -> None:
         """Change the right-hand side; the basis is kept."""
         index = np.arange(self.n_basis, dtype=np.int32)
-        checked(self._solver.changeRowsBounds(self.n_basis, index, moments, moments))
+        right = moments / self.moment_unit
+        checked(self._solver.changeRowsBounds(self.n_basis, index, right, right))
         self._pending = _DUAL_SIMPLEX
 
     def solve(self, *, loose: bool = False) -> LpAnswer:
@@ -122,7 +123,7 @@ class MasterLp:
         """
         self._set_phase(one=True)
         status = self._run(_PRIMAL_SIMPLEX)
-        distance = float(self._solver.getObjectiveValue())
+        distance = float(self._solver.getObjectiveValue()) * self.moment_unit
         direction = np.array(self._solver.getSolution().row_dual)
         self._set_phase(one=False)
         self._pending = _PRIMAL_SIMPLEX

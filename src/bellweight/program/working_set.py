@@ -17,6 +17,7 @@ from bellweight.program.row_source import RowSource
 from bellweight.program.solution import cost_unit
 
 _MAX_ROWS = 20_000
+_SMALL_MOMENTS = 1e-4  # unit of the moments of sparse functions
 
 
 class WorkingSet:
@@ -35,7 +36,12 @@ class WorkingSet:
         self.rows = rows
         self.coordinates = coordinates
         raw, cost = rows.rows(keys)
-        self.lp = MasterLp(coordinates.rank, cost_unit(cost)) if lp is None else lp
+        if lp is None:
+            # Functions of single states have moments of every size, down to nothing; the solver
+            # takes what is below its tolerance for zero.
+            moment_unit = _SMALL_MOMENTS if rows.is_sparse else 1.0
+            lp = MasterLp(coordinates.rank, cost_unit(cost), moment_unit)
+        self.lp = lp
         self.bound_rows, self.bound_cost = rows.functions.bounds(coordinates)
         self.raw_bounds = rows.functions.raw_bounds
         self.lp.add(self.bound_rows, self.bound_cost)
