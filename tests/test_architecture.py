@@ -196,8 +196,8 @@ KINDS = {
 # The models' own files may ask for their kind; so may the backends.
 OWN_FILES = ("models/", "backends/", "program/priced_rows.py", "exact/")
 ASKING = {
-    "certificates/certificate.py": 2,  # what is proven differs in kind, not in degree
-    "certificates/verification.py": 2,  # the verifier keeps apart from the backends
+    "certificates/certifying.py": 3,  # what is proven differs in kind, not in degree
+    "certificates/verification.py": 3,  # the verifier keeps apart from the backends
     "interchange/assembly.py": 1,  # other packages list their states
     "evaluation/evaluate.py": 1,  # compare_ties is about linear models alone
 }

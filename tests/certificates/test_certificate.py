@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from linear_models import nonnegative
 
 import bellweight as bw
-from bellweight.certificates.certificate import generating_policy
+from bellweight.certificates.certifying import generating_policy
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.cli import exits
 from bellweight.cli.main import run

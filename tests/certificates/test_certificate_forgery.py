@@ -201,20 +201,27 @@ def forged(certificate: bw.Certificate, **changes: Any) -> bw.Certificate:
 STATED = {
     "tabular": [
         "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
-        "kind", "reason", "value", "cost", "violation", "repair", "confidence", "evidence",
-        "model_digest", "tolerance", "seed", "episodes", "horizon",
+        "kind", "reason", "value", "value_kind", "cost", "violation", "repair", "confidence",
+        "evidence", "model_digest", "tolerance", "seed", "episodes", "horizon",
     ],
     "estimated": [
         "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
-        "kind", "reason", "value", "cost", "violation", "repair", "confidence", "evidence",
-        "model_digest", "tolerance", "seed", "episodes", "horizon",
+        "kind", "reason", "value", "value_kind", "cost", "violation", "repair", "confidence",
+        "evidence", "model_digest", "tolerance", "seed", "episodes", "horizon",
     ],
     "unproven": [
         "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
-        "kind", "reason", "violation", "repair", "confidence", "model_digest", "tolerance",
+        "kind", "reason", "value_kind", "violation", "repair", "confidence", "model_digest",
+        "tolerance",
     ],
 }  # fmt: skip
-OTHER = {"kind": "exact", "confidence": 0.9, "episodes": 41, "horizon": 77}
+OTHER = {
+    "kind": "exact",
+    "value_kind": "estimated",
+    "confidence": 0.9,
+    "episodes": 41,
+    "horizon": 77,
+}
 
 
 @pytest.mark.parametrize("kind", MADE)

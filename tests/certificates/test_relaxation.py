@@ -119,7 +119,7 @@ def test_real_valued_states_and_noise_that_is_drawn(noise: Any, horizon: int, sh
         result = bw.solve(model, bw.Polynomial(3), bw.Fixed(), rows=rows, judge=False)
     found = relaxed_bound(model, result, paths=30, horizon=horizon, seed=1, jobs=1)
     assert share * optimum < found.bound < optimum + 0.01
-    with pytest.raises(bw.BellweightError, match=r"reaches \d+ states.*declare bends="):
+    with pytest.raises(bw.BellweightError, match=r"reaches \d+ states.*bends= and lipschitz="):
         _with_few_successors(model, result)
 
 

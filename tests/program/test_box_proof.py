@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.certificates import gaps
 from bellweight.models import Interval, Law, Lipschitz
 from bellweight.program.box_proof import violation_in_box
 from bellweight.program.box_search import worst_row
@@ -254,25 +253,6 @@ def test_many_coordinates_are_no_trouble() -> None:
     found = violation_in_box(rows, model, np.append(-100.0, np.zeros(30)))
     assert found is not None
     assert -50.0 <= found <= 0.0
-
-
-@pytest.mark.filterwarnings("ignore:the lower bound is")
-@pytest.mark.parametrize(
-    ("noise", "kinds"),
-    [(DEMAND, ("exact", "estimated")), (Interval(0.0, 2.5), ("estimated", "unproven"))],
-)
-def test_the_gap_says_what_its_lower_bound_is(
-    noise: Any, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A bound for nodes that stand for a law says nothing about the model that is simulated."""
-    monkeypatch.setattr(gaps, "upper_cost", lambda *_, **__: (9.0, 10, ""))
-    model = inventory(bends=bends, noise=noise, quadrature=4, discount=0.3)
-    states = bw.SampledRows(np.linspace(-2.0, 6.0, 9)[:, None])
-    result = bw.solve(model, bw.PiecewiseLinear(KINKS), bw.Fixed(), rows=states, judge=False)
-    gap = result.gap(model, episodes=2)
-    assert gap.lower_bound == result.lower_bound
-    assert (gap.lower_bound_kind, gap.kind) == (result.lower_bound_kind, gap.kind) == kinds
-    assert "declared bends" in gap.proof
 
 
 PLANE_NOISE = Law([-0.25, 0.125, 0.375], [0.25, 0.5, 0.25])

@@ -297,12 +297,13 @@ class FunctionBackend(Backend[AnyFunctionModel]):
         model = self.model
         if model.cost_growth is None:
             return None, "the model declares no cost_growth"
-        states = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
+        drawn = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
+        states, place = np.unique(drawn, axis=0, return_inverse=True)
         mask = model.admissible_mask(states)
         number, action = np.nonzero(mask)
         cost = np.full(mask.shape, -np.inf)
         cost[mask] = np.abs(model.costs_of(states[number], action))
-        mean, width = mean_and_half_width(cost.max(axis=1))
+        mean, width = mean_and_half_width(cost.max(axis=1)[place.ravel()])
         reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
         level = mean + 2.0 * width
         return growing_tail(model.discount, level, model.cost_growth, horizon), reason

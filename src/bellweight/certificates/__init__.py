@@ -3,7 +3,8 @@
 Bounds on what is lost, the error bounds on the arithmetic behind them, and the verifier.
 """
 
-from bellweight.certificates.certificate import Certificate, certify
+from bellweight.certificates.certificate import Certificate
+from bellweight.certificates.certifying import certify
 from bellweight.certificates.gaps import found_gap
 from bellweight.certificates.path_program import path_bound
 from bellweight.certificates.pia_bounds import PiaBounds, pia_bounds

@@ -8,9 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.basis import Basis, Indicator
+from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
-from bellweight.models import TabularModel
+from bellweight.models import StepModel, TabularModel
+from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
 from bellweight.models.local import grid
 from bellweight.policies import (
     DualSoftmax,
@@ -21,7 +23,7 @@ from bellweight.policies import (
     by_state,
     checked_probabilities,
 )
-from bellweight.program import EliminatedRows
+from bellweight.program import EliminatedRows, proof_text
 
 _MOST_ENTRIES = 2_000_000
 _ROUNDING = 1e-13  # how far probabilities that are meant to sum to one are from it
@@ -61,6 +63,38 @@ def describe_local_values(rows: EliminatedRows, coef: FloatArray) -> list[dict[s
         }
         for scope, values in tables.items()
     ]
+
+
+_TERMS = {COORDINATE: "coordinate", HINGE: "hinge", CLIP: "clip"}
+
+
+def describe_terms(basis: Basis, dimension: int) -> list[dict[str, Any]]:
+    """Return piecewise linear functions as plain data, the constant without a coordinate.
+
+    With u = sum over j of weight_j x[index_j]: `coordinate` is u, `hinge` max(u - number, 0) and
+    `clip` min(u, number).
+    """
+    found = []
+    for term in CompiledBasis.of(basis, dimension).terms:
+        if not term:
+            found.append({"kind": "constant", "index": [], "weight": [], "number": 0.0})
+            continue
+        atom = term[0]
+        weight = [float(w) for w in atom.weight] or [1.0] * len(atom.index)
+        found.append({
+            "kind": _TERMS[atom.kind], "index": [int(i) for i in atom.index], "weight": weight,
+            "number": float(atom.number),
+        })  # fmt: skip
+    return found
+
+
+def box_reason(model: StepModel) -> str:
+    """Return what is proven of a step model over its box, and of which model."""
+    kind, how = proof_text(model)
+    least = f"no policy costs less than the value, {how}"
+    if kind == "exact":
+        return f"{least}; the policy's cost is simulated"
+    return f"{least}, which is not the model that the policy is simulated on"
 
 
 def proper(model: TabularModel, policy: Policy) -> Policy:

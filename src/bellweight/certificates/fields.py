@@ -17,7 +17,7 @@ from typing import Any
 
 from bellweight.common.status import FileError
 
-FORMAT = 2
+FORMAT = 3
 HEADER = "bellweight_certificate"
 KINDS = ("exact", "estimated", "unproven")
 CHECKSUM = "checksum"
@@ -64,6 +64,7 @@ def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 _NUMBER = (is_number, "a finite number below 1e100")
 _MAYBE = (_or_none(is_number), "None or a finite number below 1e100")
 _WORDS = (_is_words, "text")
+_KIND = (lambda value: isinstance(value, str) and value in KINDS, " or ".join(KINDS))
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "bound": _MAYBE,
     "greedy_bound": _MAYBE,
@@ -71,9 +72,10 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "residual_sup": _MAYBE,
     "mismatch": _MAYBE,
     "disagreement": _MAYBE,
-    "kind": (lambda value: isinstance(value, str) and value in KINDS, " or ".join(KINDS)),
+    "kind": _KIND,
     "reason": _WORDS,
     "value": _NUMBER,
+    "value_kind": _KIND,
     "cost": _NUMBER,
     "violation": _MAYBE,
     "repair": _NUMBER,

@@ -28,6 +28,14 @@ class Record:
         found = self._entry(name, lambda value: isinstance(value, dict), "entries by name")
         return Record(found, f"{self.where}.{name}")
 
+    def parts(self, name: str, length: int | None = None) -> list[Record]:
+        """Return a list of entries by name."""
+        found = self._entry(name, lambda value: isinstance(value, list), "a list")
+        self._check_length(name, found, length)
+        if not all(isinstance(part, dict) for part in found):
+            raise FileError(f"{self.where}.{name} is not a list of entries by name")
+        return [Record(part, f"{self.where}.{name}[{k}]") for k, part in enumerate(found)]
+
     def text(self, name: str) -> str:
         """Return a text."""
         found: str = self._entry(name, lambda value: isinstance(value, str), "text")

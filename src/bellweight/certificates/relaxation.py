@@ -24,7 +24,7 @@ the order of additions.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, cast
 
@@ -36,9 +36,8 @@ from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
-from bellweight.models import EventModel, Model, StepModel
+from bellweight.models import EventModel, Model
 from bellweight.models.loops import Loops
-from bellweight.models.noise import Sampler, spread_draws
 from bellweight.results.result import Result
 from bellweight.simulation import (
     KeptBlocks,
@@ -175,24 +174,15 @@ class _Paths:
         nodes = np.random.default_rng([self.seed, STREAM, number, 1])
         layers, states = [], start[None, :]
         for draw in draws:
-            layer, states = self._step(states, float(draw), self._loops(nodes))
+            layer, states = self._step(
+                states, float(draw), self.model.loops_of_a_step(nodes, _NODES)
+            )
             layers.append(layer)
         discount = self.model.discount
         value = np.full(len(states), self.least_cost / (1.0 - discount))
         for layer in reversed(layers):
             value = (layer.paid + discount * value[layer.following]).min(axis=1)
         return float(value[0])
-
-    def _loops(self, rng: np.random.Generator) -> Loops:
-        """Return what happens in one step: with nodes of its own where the noise is drawn."""
-        model = self.model
-        if not (isinstance(model, StepModel) and (model.are_draws or model.has_quadrature)):
-            return model.loops
-        n = min(model.n_nodes, _NODES)
-        laws = model.noise_laws
-        nodes = Sampler(model.noise).drawn(rng, n) if laws is None else spread_draws(laws, n, rng)
-        data = model.loops.data._replace(nodes=nodes, weights=np.full(n, 1.0 / n))
-        return replace(model.loops, data=data, n_events=n)
 
     def _step(self, states: Any, draw: float, loops: Loops) -> tuple[_Layer, Any]:
         model, n_actions = self.model, self.model.n_actions
@@ -225,12 +215,10 @@ class _Paths:
         """Refuse to list the successors of more states than memory is meant for."""
         most = _MOST_SUCCESSORS // (self.model.n_actions * successors)
         if states > most:
-            other = "use path_bound(model) for a network of queues, or LocalRows()"
-            if isinstance(self.model, StepModel):
-                other = "offer fewer actions, or declare bends= or lipschitz= for a proven bound"
             raise TooManyStatesError(
                 f"a path reaches {states:,} states in one step, expected at most {most:,}: shorten "
-                f"the horizon, {other}"
+                "the horizon or offer fewer actions; path_bound(model) is for networks of queues, "
+                "LocalRows() for parts that are local, bends= and lipschitz= for step models"
             )
 
     def _happens(self, chance: FloatArray, draw: float) -> BoolArray:

@@ -17,7 +17,11 @@ What is independent of the code that made the certificate:
 - Event and factored models of local parts: the largest violation over all states, from the recorded
   tables (`local_check.py`). Shared is the structure that the model declares; the simulated cost of
   the policy is not checked.
-- Unproven certificates state that nothing is proven; only that is checked.
+- Step models that declare bends in one dimension: the largest violation over the box, from the
+  recorded functions (`box_check.py`). With other declarations rows are only looked at in many
+  states, which the outcome says. The simulated cost of the policy is not checked.
+- Unproven certificates state that nothing is proven about the loss; that is checked, and the value
+  where it is said to be proven.
 """
 
 from __future__ import annotations
@@ -31,10 +35,12 @@ import numpy as np
 
 from bellweight.backends import backend_of
 from bellweight.basis import Affine
+from bellweight.certificates.box_check import box_proof_of
 from bellweight.certificates.certificate import (
     ALL_STATES,
     ENDLESS,
     GROWING,
+    NO_BOX,
     OTHER_POLICY,
     PRICING,
     SAMPLED,
@@ -43,6 +49,7 @@ from bellweight.certificates.certificate import (
     TOLERANCE,
     Certificate,
 )
+from bellweight.certificates.descriptions import box_reason
 from bellweight.certificates.enclosure import (
     Described,
     course,
@@ -62,10 +69,10 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.display import facts_text, number_text
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import LinearModel, Model, TabularModel
+from bellweight.models import LinearModel, Model, StepModel, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
-from bellweight.program import PricedRows
+from bellweight.program import PricedRows, proof_text
 from bellweight.simulation import one_sided
 
 _GENEROUS = 32.0  # times the error found here: what a claim may be rounded up by
@@ -173,12 +180,7 @@ def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[st
     if isinstance(model, TabularModel):
         return _tabular(certificate, model)
     if not isinstance(model, LinearModel):
-        if certificate.kind != "unproven" and model.structure is not None:
-            return _local(certificate, model)
-        told = certificate.reason
-        known = told in (SAMPLED, SIMULATED_INITIAL)
-        known = known or told.startswith((f"{HORIZON}: ", f"{GROWING}: "))
-        return _unproven(certificate, known=known)
+        return _simulated(certificate, model)
     if certificate.kind == "unproven":
         told = certificate.reason
         known = told == ENDLESS or told.startswith((f"{HORIZON}: ", f"{PRICING}: "))
@@ -248,6 +250,7 @@ def _tabular(certificate: Certificate, model: TabularModel) -> tuple[list[Check]
     found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
     checks = [
         _same("kind", certificate.kind, "exact"),
+        _same("value_kind", certificate.value_kind, "exact"),
         *_without(certificate, "confidence", "episodes", "horizon"),
         _same("seed", certificate.seed, 0),
         _same("evidence", certificate.evidence, {}),
@@ -440,34 +443,76 @@ def _per_state(model: TabularModel, values: FloatArray) -> FloatArray:
     return np.bincount(model.pair_state, weights=values, minlength=model.n_states).astype(float)
 
 
-def _local(certificate: Certificate, model: FunctionModel) -> tuple[list[Check], list[str]]:
-    """Search the rows of all states by plain loops, from the recorded tables alone."""
+def _simulated(certificate: Certificate, model: FunctionModel) -> tuple[list[Check], list[str]]:
+    """Check a model whose costs are simulated: the value, where it is proven, and what is said."""
+    told = certificate.reason
+    if certificate.kind == "unproven" and certificate.value_kind == "unproven":
+        known = told in (SAMPLED, SIMULATED_INITIAL)
+        known = known or told.startswith((f"{HORIZON}: ", f"{GROWING}: ", f"{NO_BOX}: "))
+        return _unproven(certificate, known=known)
+    if isinstance(model, StepModel):
+        value, notes = _box_value(model, Record(certificate.record))
+        kind, reason = proof_text(model)[0], box_reason(model)
+    elif model.structure is not None:
+        value, notes = _local_value(model, Record(certificate.record))
+        kind, reason = "exact", ALL_STATES
+    else:
+        raise FileError("nothing can be proven of a model that does not say what its parts look at")
+    scale = TOLERANCE * max(abs(value), abs(certificate.cost))
+    proven = [
+        _near("value", certificate.value, value, scale),
+        _same("evidence", certificate.evidence, {}),
+    ]
+    if certificate.kind == "unproven":
+        known = told.startswith(f"{HORIZON}: ") or (kind != "exact" and told == reason)
+        checks, others = _unproven(certificate, known=known, value_kind=kind)
+        return [*proven, *checks], [*notes, *others]
     record = Record(certificate.record)
     coef = record.numbers("coef")
     record.texts("names", len(coef))
     record.text("method")
     record.numbers("moments", len(coef))
-    assert model.structure is not None
-    found = proof_of(model.structure, record)
-    scale = TOLERANCE * max(abs(found.value), abs(certificate.cost))
     checks = [
         _same("kind", certificate.kind, "exact"),
-        _same("reason", certificate.reason, ALL_STATES),
-        _same("evidence", certificate.evidence, {}),
+        _same("value_kind", certificate.value_kind, kind),
+        _same("reason", certificate.reason, reason),
         *_without(certificate, *_COROLLARY),
-        _near("value", certificate.value, found.value, scale),
-        _near("bound", certificate.bound, certificate.cost - found.value, scale),
+        _near("bound", certificate.bound, certificate.cost - value, scale),
         *_complete(certificate, ("confidence", "episodes", "horizon", "violation")),
     ]
-    notes = [
-        f"proven here: over all states, no policy costs less than {found.value:.10g}",
-        "independent: plain loops over the recorded tables, in another order, with exact sums",
-        "not independent: which coordinates the parts of the model look at is the model's own word",
+    return [*proven, *checks], [
+        *notes,
         "not checked: the policy's cost, which is simulated, and violation and repair, which are "
         "about the coefficients before",
-        f"{_WORDS}, and record.coef and moments, which the statement does not use",
+        f"{_WORDS}, and record.moments, which the statement does not use",
     ]
-    return checks, notes
+
+
+def _local_value(model: FunctionModel, record: Record) -> tuple[float, list[str]]:
+    """Search the rows of all states by plain loops, from the recorded tables alone."""
+    assert model.structure is not None
+    value = proof_of(model.structure, record).value
+    return value, [
+        f"proven here: over all states, no policy costs less than {value:.10g}",
+        "independent: plain loops over the recorded tables, in another order, with exact sums",
+        "not independent: which coordinates the parts of the model look at is the model's own word",
+    ]
+
+
+def _box_value(model: StepModel, record: Record) -> tuple[float, list[str]]:
+    """Look at the rows of a box, from the recorded functions alone."""
+    found = box_proof_of(model, record)
+    own = "not independent: the model's functions, its nodes of the noise and what it declares"
+    if found.complete:
+        return found.value, [
+            f"proven here: over the whole box, no policy costs less than {found.value:.10g}",
+            own,
+        ]
+    return found.value, [
+        "not proven here: rows were looked at in many states of the box, and those between follow "
+        "from what the model declares by the code of certify",
+        own,
+    ]
 
 
 def _linear(certificate: Certificate, model: LinearModel) -> tuple[list[Check], list[str]]:
@@ -487,6 +532,7 @@ def _linear(certificate: Certificate, model: LinearModel) -> tuple[list[Check], 
     scale = TOLERANCE * max(unit, abs(value))
     checks = [
         _same("kind", certificate.kind, "estimated"),
+        _same("value_kind", certificate.value_kind, "exact"),
         _same("reason", certificate.reason, SIMULATED),
         _same("evidence", certificate.evidence, {}),
         *_without(certificate, *_COROLLARY),
@@ -564,8 +610,10 @@ def _linear_policy(model: LinearModel, policy: Record) -> Policy:
     return DualSoftmax(dual, target, temperature, extra)
 
 
-def _unproven(certificate: Certificate, *, known: bool) -> tuple[list[Check], list[str]]:
-    """Check that nothing is claimed to be proven, and that the stated reason is a possible one."""
+def _unproven(
+    certificate: Certificate, *, known: bool, value_kind: str = "unproven"
+) -> tuple[list[Check], list[str]]:
+    """Check that no loss is claimed to be proven, and that the stated reason is a possible one."""
     record = Record(certificate.record)
     coef = record.numbers("coef")
     record.texts("names", len(coef))
@@ -574,6 +622,7 @@ def _unproven(certificate: Certificate, *, known: bool) -> tuple[list[Check], li
     record.part("policy").text("kind")
     checks = [
         _same("kind", certificate.kind, "unproven"),
+        _same("value_kind", certificate.value_kind, value_kind),
         *_without(certificate, "bound", *_COROLLARY, "violation", "confidence"),
         _same("repair", certificate.repair, 0.0),
         _reason(certificate, known),
@@ -581,8 +630,8 @@ def _unproven(certificate: Certificate, *, known: bool) -> tuple[list[Check], li
     ]
     notes = [
         "nothing is proven about the loss, and nothing of that kind is claimed",
-        f"{_WORDS}, and value, cost, evidence, episodes, horizon, seed and record.coef, moments "
-        "and policy: from them nothing follows",
+        f"{_WORDS}, and cost, evidence, episodes, horizon, seed, record.moments and policy, and "
+        "value and record.coef where value_kind is unproven: from them nothing follows",
     ]
     return checks, notes
 

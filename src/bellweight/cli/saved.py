@@ -102,7 +102,7 @@ def certify(
     jobs: Jobs = None,
 ) -> int:
     """Say how far from optimal a saved result's policy can be, and what is proven."""
-    from bellweight.certificates.certificate import certify as certified
+    from bellweight.certificates.certifying import certify as certified
 
     with prepared(context, model, option, reads=[result], writes=[out]) as (built, progress):
         saved = reporting.load_one(result, built)

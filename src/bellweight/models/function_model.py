@@ -148,6 +148,14 @@ class FunctionModel(ABC):
         """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs."""
         return self.loops.expand(states, actions)
 
+    def loops_of_a_step(self, rng: np.random.Generator, most: int) -> Loops:
+        """Return the loops of one step of a path: what can happen, and with which chances.
+
+        Noise without a short list of values has at most so many nodes, drawn for this step: each
+        has the law of the noise.
+        """
+        return self.loops
+
     def sample_initial(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""
         return self.loops.initial_states(first, last, key)

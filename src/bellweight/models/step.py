@@ -43,6 +43,7 @@ from bellweight.models.noise import (
     law_draws,
     law_list,
     product_nodes,
+    spread_draws,
 )
 from bellweight.models.parameters import Parameters
 from bellweight.models.spread import Box
@@ -254,6 +255,14 @@ class StepModel(FunctionModel):
     def with_draws(self, seed: int) -> StepModel:
         """Return this model with other draws in its expectations."""
         return type(self)(**{**self._given, "draws_seed": seed})
+
+    def loops_of_a_step(self, rng: np.random.Generator, most: int) -> Loops:
+        if not (self.are_draws or self.has_quadrature):
+            return self.loops
+        n, laws = min(self.n_nodes, most), self.noise_laws
+        nodes = Sampler(self.noise).drawn(rng, n) if laws is None else spread_draws(laws, n, rng)
+        data = self.loops.data._replace(nodes=nodes, weights=np.full(n, 1.0 / n))
+        return replace(self.loops, data=data, n_events=n)
 
     def to_tabular(self, grid: Any = None, max_entries: int = 50_000_000) -> TabularModel:
         """Return the model on a grid, for `exact.optimal` and the like: few dimensions.

@@ -36,7 +36,7 @@ from bellweight.models.laws import Law
 from bellweight.models.noise import product_nodes
 from bellweight.models.step import StepModel
 from bellweight.program.forms import Form, forms_of
-from bellweight.program.plane_proof import slacks_of, worst_in_plane
+from bellweight.program.plane_proof import cost_scale, slacks_of, worst_in_plane
 from bellweight.program.repair import Repaired
 from bellweight.program.sampled_rows import EventRows
 
@@ -159,7 +159,7 @@ def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[F
     worst, dear = -np.inf, 0.0
     limit = (_CELLS if model.compiled else _PLAIN_CELLS) // model.n_actions
     found = max(-slacks_of(rows, coef, _centres(model), a)[0].min() for a in range(model.n_actions))
-    close = _CLOSE * max(float(np.abs(rows.pair_cost).mean()), 1e-300)
+    close = _CLOSE * cost_scale(model)
     for action in range(model.n_actions):
         left = ((model.upper - model.lower) / 2.0)[None, :]
         centre = ((model.upper + model.lower) / 2.0)[None, :]

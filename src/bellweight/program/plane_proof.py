@@ -28,6 +28,7 @@ from bellweight.program.forms import Form
 from bellweight.program.sampled_rows import EventRows
 
 _PIECES, _PLAIN_PIECES = 60_000, 4_000  # polygons for all actions together
+_SCALE = 256  # states that the size of costs is looked at in
 _CUT = 512  # polygons that are cut at a time
 _CLOSE = 1e-5  # of the cost scale: no finer bound is looked for
 _TINY = 2.0**-46  # of a size: no two corners are told apart below
@@ -50,12 +51,20 @@ def slacks_of(
     return cost - matrix @ coef, float(np.abs(cost).max())
 
 
+def cost_scale(model: StepModel) -> float:
+    """Return the mean absolute cost over the box, the same whatever rows a program has."""
+    states = model.check_states(model.spread_states(_SCALE))
+    actions = range(model.n_actions)
+    costs = [model.costs_of(states, np.full(len(states), action)) for action in actions]
+    return max(float(np.abs(costs).mean()), 1e-300)
+
+
 def worst_in_plane(
     rows: EventRows, model: StepModel, coef: FloatArray, forms: list[Form]
 ) -> WorstInPlane | None:
     """Return a bound on violations over the box; None where lines make too many pieces."""
     left = _PIECES if model.compiled else _PLAIN_PIECES
-    close = _CLOSE * max(float(np.abs(rows.pair_cost).mean()), 1e-300)
+    close = _CLOSE * cost_scale(model)
     worst, found, dear, steep = -np.inf, 0.0, 0.0, 0.0
     for action in range(model.n_actions):
         share = left // (model.n_actions - action)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from bellweight.backends import backend_of
-from bellweight.certificates.certificate import Certificate, certify
+from bellweight.certificates.certificate import Certificate
+from bellweight.certificates.certifying import certify
 from bellweight.common import checks, files, identity
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display.presentable import Presentable

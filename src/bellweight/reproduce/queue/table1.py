@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.certificates.certificate import Certificate, certify
+from bellweight.certificates.certificate import Certificate
+from bellweight.certificates.certifying import certify
 from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.evaluation.evaluate import Evaluation

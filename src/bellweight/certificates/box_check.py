@@ -1,0 +1,127 @@
+"""What `verify` knows about value functions over the box of a step model.
+
+A certificate of such a model records its value function V as plain functions with coefficients. In
+one dimension with declared bends the slack of an action,
+
+    E[cost(x, a, w) + discount V(step(x, a, w))] - V(x),
+
+is a line between the ends of the box, the kinks of V, the bends, and the states from which a piece
+of the step meets a kink. Its least value is looked for at all of them, so that what is found is
+proven, up to rounding. Elsewhere rows are only looked at in many states: a violation found there
+refutes a certificate, and none is no proof.
+
+Nothing here uses row sources, bases or the proofs of `program`. Shared with `certify` are the
+model's own functions, its nodes and what it declares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellweight.certificates.record import Record
+from bellweight.common.checks import FloatArray
+from bellweight.common.status import FileError
+from bellweight.models.declared import bends_at
+from bellweight.models.laws import Law
+from bellweight.models.noise import product_nodes
+from bellweight.models.step import StepModel
+
+_LOOKED_AT = 4_096  # states where nothing can be proven here
+_BLOCK = 1 << 20  # next states at a time
+
+
+@dataclass(frozen=True)
+class BoxProof:
+    """The value that the recorded function proves, and whether all rows were looked at."""
+
+    value: float
+    complete: bool
+
+
+def box_proof_of(model: StepModel, record: Record) -> BoxProof:
+    """Return what the recorded functions prove, lowered by the largest violation found."""
+    if model.bends is None and model.lipschitz is None:
+        raise FileError("the model declares nothing that a bound over its box follows from")
+    values = _Values(record, model.dimension)
+    laws = [] if callable(model.initial) else list(model.initial_laws)
+    first = product_nodes([law for law in laws if isinstance(law, Law)], 1)
+    if first is None or not laws or not all(isinstance(law, Law) for law in laws):
+        raise FileError("the first states of the model have no finite law, so no value is proven")
+    complete = model.dimension == 1 and model.bends is not None
+    worst = max(
+        _violation(model, values, action, _states(model, values, action, complete))
+        for action in range(model.n_actions)
+    )
+    start = float(first[1] @ values(first[0]))
+    return BoxProof(start - max(worst, 0.0) / (1.0 - model.discount), complete)
+
+
+class _Values:
+    """The recorded value function."""
+
+    def __init__(self, record: Record, dimension: int) -> None:
+        self.coef = record.numbers("coef")
+        self.terms = record.parts("terms", len(self.coef))
+        self.forms = np.zeros((len(self.coef), dimension))
+        for form, term in zip(self.forms, self.terms, strict=True):
+            weight = term.numbers("weight")
+            np.add.at(form, term.whole("index", len(weight), dimension), weight)
+        self.kind = [term.text("kind") for term in self.terms]
+        self.number = np.array([term.number("number") for term in self.terms])
+        unknown = set(self.kind) - {"constant", "coordinate", "hinge", "clip"}
+        if unknown:
+            raise FileError(f"a term is a {min(unknown)}, which is not known here")
+
+    def __call__(self, states: FloatArray) -> FloatArray:
+        found = np.zeros(len(states))
+        along = states @ self.forms.T
+        for k, (kind, c) in enumerate(zip(self.kind, self.coef, strict=True)):
+            u, number = along[:, k], self.number[k]
+            if kind == "constant":
+                found += c
+            elif kind == "coordinate":
+                found += c * u
+            elif kind == "hinge":
+                found += c * np.maximum(u - number, 0.0)
+            else:
+                found += c * np.minimum(u, number)
+        return found
+
+    def kinks(self) -> FloatArray:
+        """Return where it bends, in one dimension."""
+        bent = [k for k, kind in enumerate(self.kind) if kind in ("hinge", "clip")]
+        bent = [k for k in bent if self.forms[k, 0] != 0.0]
+        return np.array([self.number[k] / self.forms[k, 0] for k in bent])
+
+
+def _states(model: StepModel, values: _Values, action: int, complete: bool) -> FloatArray:
+    """Return the states (n, d) at which the rows of an action are looked at."""
+    if not complete:
+        return np.asarray(model.spread_states(_LOOKED_AT), dtype=np.float64)
+    low, high = float(model.lower[0]), float(model.upper[0])
+    kinks, found = values.kinks(), [low, high]
+    found += kinks.tolist()
+    for number, node in enumerate(model.nodes):
+        ends = np.unique(np.clip([low, *bends_at(model, action, node)[1], high], low, high))
+        after = model.loops.expand(ends[:, None], np.full(len(ends), action))[2][:, number, 0]
+        found += ends.tolist()
+        for i in range(len(ends) - 1):
+            rise = after[i + 1] - after[i]
+            for kink in kinks[(kinks - after[i]) * (kinks - after[i + 1]) < 0.0]:
+                found.append(ends[i] + (kink - after[i]) / rise * (ends[i + 1] - ends[i]))
+    states = np.unique(found)
+    return np.asarray(states[(states >= low) & (states <= high)][:, None])
+
+
+def _violation(model: StepModel, values: _Values, action: int, states: FloatArray) -> float:
+    """Return the largest violation of an action at some states."""
+    worst, size = -np.inf, max(1, _BLOCK // model.n_nodes)
+    for start in range(0, len(states), size):
+        some = states[start : start + size]
+        cost, chance, after = model.loops.expand(some, np.full(len(some), action))
+        ahead = values(after.reshape(-1, model.dimension)).reshape(chance.shape)
+        slack = cost + model.discount * (chance * ahead).sum(axis=1) - values(some)
+        worst = max(worst, -float(slack.min()))
+    return worst
