@@ -157,7 +157,7 @@ class Commands:
     def simulate(self) -> str:
         """Simulate the saved policy."""
         if self.save is None:
-            return "give --save FILE.npz, then bellweight evaluate tells what the policy costs"
+            return "--save FILE.npz keeps the result, for bellweight evaluate, compare and report"
         return self._joined("bellweight", "evaluate", str(self.save), "--model", self.source)
 
     @property
