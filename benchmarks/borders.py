@@ -1,11 +1,12 @@
 """Every border of `bellweight.interchange`: seconds, growth and peak memory, in one table.
 
 Each border runs in a process of its own on random models of growing size: two actions in each
-state, five successors of each pair. Seconds are CPU time of the passage alone. The exponent is the
-slope of log(seconds) over log(transitions); 1 is linear. Memory is the highest resident memory
-during the passage, less that of the process with everything imported, as a multiple of the model's
-arrays: whatever is passed (the model, the arrays or the frame of the other package) and what comes
-out both count. What the making of the model leaves free in the allocator is given back first.
+state, five successors of each pair. Seconds are CPU time of the passage alone; of those below one
+second the least of three counts. The exponent is the slope of log(seconds) over log(transitions); 1
+is linear. Memory is the highest resident memory during the passage, less that of the process with
+everything imported, as a multiple of the model's arrays: whatever is passed (the model, the arrays
+or the frame of the other package) and what comes out both count. What the making of the model
+leaves free in the allocator is given back first.
 
     python benchmarks/borders.py                           a million states, ten million transitions
     python benchmarks/borders.py --states 20000            smaller
@@ -121,11 +122,17 @@ def measure(border: str, direction: str, n_states: int) -> dict[str, float]:
         gc.collect()
         _give_back()
         _forget_peak()
-        begin = time.process_time()
-        passage(given, Path(folder))
-        used = time.process_time() - begin
+        used = _seconds(passage, given, Path(folder))
         peak = _resident("VmHWM") - base
+        if used < 1.0:
+            used = min(used, *(_seconds(passage, given, Path(folder)) for _ in range(2)))
     return {"seconds": used, "memory": peak / size}
+
+
+def _seconds(passage: Any, given: Any, folder: Path) -> float:
+    begin = time.process_time()
+    passage(given, folder)
+    return time.process_time() - begin
 
 
 def exponent(transitions: list[int], seconds: list[float]) -> float:
