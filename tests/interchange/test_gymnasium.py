@@ -160,6 +160,10 @@ class Given:
         ({0: {0: [(0.5, 0, 0.0, False)]}}, "transition 0 of the environment: .* sum to 0.5"),
         ({0: {2**40: [(1.0, 0, 0.0, False)]}}, "state 0 has the action 1099511627776, expected 0"),
         ({1: {0: [(1.0, 1, 0.0, False)]}}, r"P\[0\] of the environment is wrong \(KeyError"),
+        (
+            {0: {0: [(0.5, 0, 0.0, False)] * 3, 1: 5}},
+            r"P\[0\] of the environment is wrong \(TypeError",
+        ),
         ({0: {0: [(1.0, 0, 0.0)]}}, r"P\[0\] of the environment is wrong \(ValueError"),
     ],
 )

@@ -112,18 +112,31 @@ def policy_for_gymnasium(
 
 def _listed(table: Any) -> tuple[Transitions, int, int]:
     """Return the transitions, the number of states, and 1 if there is a last one for endings."""
-    moves = Moves(len(table))
+    moves = Moves(len(table), _count(table))
     for entry in _entries(table):
         moves.add(*entry)
     return moves.transitions(), len(table), moves.ends
+
+
+def _count(table: Any) -> int:
+    """Return the number of entries of a table P, up to the first that is wrong."""
+    found = 0
+    try:
+        for x in range(len(table)):
+            own = table[x]
+            for moves in own.values() if hasattr(own, "values") else own:
+                found += len(moves)
+    except (KeyError, TypeError):
+        pass  # `_entries` says what is wrong
+    return found
 
 
 def _entries(table: Any) -> Iterator[tuple[int, int, int, float, float, bool]]:
     """Yield state, action, next state, probability, reward and end of each entry of a table P."""
     for x in range(len(table)):
         try:
-            actions = table[x].items() if hasattr(table[x], "items") else enumerate(table[x])
-            for a, found in actions:
+            own = table[x]
+            for a, found in own.items() if hasattr(own, "items") else enumerate(own):
                 for chance, following, gain, ended in found:
                     yield x, int(a), int(following), float(chance), float(gain), bool(ended)
         except (KeyError, TypeError, ValueError) as problem:

@@ -187,12 +187,17 @@ def state_of(env: Any) -> Any:
 
 
 class Moves:
-    """Transitions as they are found; those that end an episode lead to one more state."""
+    """Transitions as they are found; those that end an episode lead to one more state.
 
-    def __init__(self, n_states: int) -> None:
-        self.n_states, self.ends = n_states, 0
-        self._state, self._action, self._successor = array("i"), array("i"), array("i")
-        self._chance, self._reward = array("d"), array("d")
+    Their number is told before: arrays that grow side by side leave much memory unused.
+    """
+
+    def __init__(self, n_states: int, n_moves: int) -> None:
+        self.n_states, self.ends, self._count = n_states, 0, 0
+        n_rows = n_moves + 1  # the last for the state after the end
+        self._state, self._action = array("i", [0]) * n_rows, array("i", [0]) * n_rows
+        self._successor = array("i", [0]) * n_rows
+        self._chance, self._reward = array("d", [0.0]) * n_rows, array("d", [0.0]) * n_rows
 
     def add(
         self, state: int, action: int, following: int, chance: float, reward: float, ended: bool
@@ -208,21 +213,23 @@ class Moves:
                 f"state {state} has the action {action}, expected 0 to {_MOST_ACTIONS - 1}"
             )
         self.ends = max(self.ends, int(ended))
-        self._state.append(state)
-        self._action.append(action)
-        self._successor.append(self.n_states if ended else following)
-        self._chance.append(chance)
-        self._reward.append(reward)
+        count = self._count
+        self._state[count], self._action[count] = state, action
+        self._successor[count] = self.n_states if ended else following
+        self._chance[count], self._reward[count] = chance, reward
+        self._count += 1
 
     def transitions(self) -> Transitions:
         """Return all of them, the state after the end among them if there is one."""
         if self.ends:
             self.add(self.n_states, 0, self.n_states, 1.0, 0.0, True)
         state, action, successor = (
-            np.frombuffer(part, dtype=np.int32)
+            np.frombuffer(part, dtype=np.int32)[: self._count]
             for part in (self._state, self._action, self._successor)
         )
-        chances, rewards = np.frombuffer(self._chance), np.frombuffer(self._reward)
+        chances, rewards = (
+            np.frombuffer(part)[: self._count] for part in (self._chance, self._reward)
+        )
         return Transitions(state, action, successor, chances, rewards)
 
 
@@ -242,8 +249,8 @@ def tried(env: Any, draws: int | None, initial: Any) -> tuple[Transitions, int, 
             f"{trials.kind} has no table P and its steps are random: pass draws=1000, and chances "
             "are the frequencies of so many steps"
         )
-    moves = Moves(int(n_states))
     times = draws if trials.is_random and draws is not None else 1
+    moves = Moves(int(n_states), int(n_states) * trials.n_actions * times)
     for state in range(moves.n_states):
         for action in range(trials.n_actions):
             for draw in range(times):
