@@ -172,17 +172,23 @@ def test_a_run_that_was_cut_goes_on(small, tmp_path, monkeypatch: pytest.MonkeyP
     assert run == list(range(16, 48))
     with pytest.raises(bw.BellweightError, match="blocks of another model, value function, seed"):
         relaxed_bound(model, result, kept_in=kept, **{**given, "seed": 4})
+    with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
+        relaxed_bound(model, result, kept_in=tmp_path, **given)
     kept.write_text("{}", encoding="utf-8")
     with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
         relaxed_bound(model, result, kept_in=kept, **given)
 
 
-def test_a_cubic_value_function_gets_close_on_a_criss_cross_network() -> None:
-    """Three queues, lambda 0.6, mu 2, 1, 2; smaller and with a lower discount than in the study."""
+def criss_cross() -> QueueNetwork:
+    """Three queues, lambda 0.6, mu 2, 1, 2."""
     unit = 0.6 + 0.6 + 2.0 + 2.0
     rates = [rate / unit for rate in (0.6, 0.6, 0.0, 2.0, 1.0, 2.0)]
-    net = QueueNetwork(rates[:3], rates[3:], routes=(2, None, None), groups=((0, 1), (2,)))
-    model = net.model(discount=0.9, initial=(2, 2, 0), upper=5, compiled=False)
+    return QueueNetwork(rates[:3], rates[3:], routes=(2, None, None), groups=((0, 1), (2,)))
+
+
+def test_a_cubic_value_function_gets_close_on_a_criss_cross_network() -> None:
+    """Smaller and with a lower discount than in the slow test."""
+    model = criss_cross().model(discount=0.9, initial=(2, 2, 0), upper=5, compiled=False)
     table = model.to_tabular()
     optimum = float(table.initial @ bw.exact.optimal(table).values)
     rows = bw.SampledRows(table.states.astype(np.int64))
@@ -190,6 +196,19 @@ def test_a_cubic_value_function_gets_close_on_a_criss_cross_network() -> None:
     found = relaxed_bound(model, result, paths=40, horizon=45, seed=1)
     assert 0.9 * optimum < found.bound < optimum
     assert found.mean > 0.96 * optimum
+
+
+@pytest.mark.slow
+def test_endless_queues_of_the_criss_cross_network_at_discount_098() -> None:
+    """The optimum is that of queues of at most 22: 122.05, and 122.06 with at most 30."""
+    table = criss_cross().model(discount=0.98, initial="empty", upper=22).to_tabular()
+    optimum = float(table.initial @ bw.exact.optimal(table).values)
+    model = criss_cross().model(discount=0.98, initial="empty")
+    states = np.stack(np.meshgrid(*[np.arange(13)] * 3), axis=-1).reshape(-1, 3)
+    rows = bw.SampledRows(states)
+    result = bw.solve(model, bw.Polynomial(3), bw.Fixed(), rows=rows, judge=False)
+    found = relaxed_bound(model, result, paths=30, seed=1)
+    assert 0.96 * optimum < found.bound < optimum
 
 
 def test_it_does_not_depend_on_the_blocks(small) -> None:
@@ -207,6 +226,13 @@ def test_bad_input_is_refused(small, monkeypatch: pytest.MonkeyPatch) -> None:
         relaxed_bound(model, result, paths=200, confidence=0.999)
     with pytest.raises(bw.BellweightError, match="below least_cost"):
         relaxed_bound(model, result, paths=30, horizon=5, least_cost=1.0)
+    with pytest.raises(bw.BellweightError, match="least_cost is nan, expected a finite number"):
+        relaxed_bound(model, result, paths=30, horizon=5, least_cost=np.nan)
+    with pytest.raises(bw.BellweightError, match="result is int, expected what solve returned"):
+        relaxed_bound(model, 3, paths=30)  # type: ignore[arg-type]
+    wide = QueueNetwork([0.1] * 3, [0.3] * 3, routes=(None,) * 3, groups=((0, 1, 2),))
+    with pytest.raises(bw.BellweightError, match="6 coefficients, and its basis 10"):
+        relaxed_bound(wide.model(discount=0.8, compiled=False), result, paths=30)
     monkeypatch.setattr(relaxation, "_MOST_SUCCESSORS", 40)
     with pytest.raises(bw.BellweightError, match=r"reaches \d+ states.*path_bound"):
         relaxed_bound(model, result, paths=30, horizon=20)

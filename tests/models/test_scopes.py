@@ -85,6 +85,11 @@ def test_a_wrong_declaration_is_refused(change: dict, message: str) -> None:
         build(Scopes(**{**vars(RIGHT), **change}))
 
 
+def test_what_is_no_scopes_is_refused() -> None:
+    with pytest.raises(bw.BellweightError, match=r"scopes is 'all', expected Scopes\("):
+        build("all")  # type: ignore[arg-type]
+
+
 def test_the_cost_must_be_affine_beyond_the_tail() -> None:
     # The smaller of two endless queues is not affine in either beyond any value of it.
     with pytest.raises(bw.BellweightError, match=r"scopes.tail\[0\] is 2.*not affine"):

@@ -34,7 +34,7 @@ from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
-from bellweight.common.status import ArgumentError
+from bellweight.common.status import ArgumentError, BasisError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel, Model
 from bellweight.models.loops import Loops
@@ -116,8 +116,10 @@ def relaxed_bound(
         )
     checks.positive(confidence, "confidence", below=1.0)
     fewest_paths(paths, confidence)
+    if not np.isfinite(least_cost):
+        raise ArgumentError(f"least_cost is {least_cost}, expected a finite number")
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
-    event_model, coef = cast("EventModel", model), np.array(result.coef)
+    event_model, coef = cast("EventModel", model), _coefficients(model, result)
     task = _Paths(event_model, result.basis, coef, steps, float(least_cost), seed)
     about = ("states", model.digest, result.basis, coef, steps, float(least_cost), seed)
     kept = kept_blocks(kept_in, about)
@@ -125,6 +127,23 @@ def relaxed_bound(
     mean, half_width = mean_and_half_width(totals)
     margin = one_sided(half_width, paths, confidence)
     return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
+
+
+def _coefficients(model: Model, result: Result) -> FloatArray:
+    """Return the coefficients of a value function, which may be that of another model."""
+    if not isinstance(result, Result):
+        raise ArgumentError(f"result is {type(result).__name__}, expected what solve returned")
+    state = cast("EventModel", model).sample_initial(0, 1, stream_keys(0, STREAM)[0])
+    try:
+        n = np.shape(result.basis(state.astype(np.float64)))[1]
+    except (BasisError, IndexError, ValueError) as problem:
+        raise ArgumentError(f"the result's basis does not fit {model.name}: {problem}") from None
+    if n != len(result.coef):
+        raise ArgumentError(
+            f"the result's value function has {len(result.coef)} coefficients, and its basis {n} "
+            f"functions on {model.name}: pass a result of this model, or of one like it"
+        )
+    return np.array(result.coef)
 
 
 def kept_blocks(path: str | os.PathLike[str] | None, about: tuple[Any, ...]) -> KeptBlocks | None:

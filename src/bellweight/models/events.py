@@ -153,6 +153,10 @@ class EventModel(FunctionModel):
 
         with announcing(to_stderr):
             self._check_start()
+        if not isinstance(self.scopes, Scopes | None):
+            raise ModelError(
+                f"scopes is {self.scopes!r}, expected Scopes(cost=..., chance=..., ...)"
+            )
         if self.scopes is not None:
             put(self, "_structure", self.scopes.structure(self))
 
