@@ -36,8 +36,10 @@ NAMES = (
     "distinct_states",
     "row_passes",
     "growth",
+    "tables",
+    "workers",
 )
-QUICK_NAMES = ("startup", "distinct_states", "row_passes", "growth")
+QUICK_NAMES = ("startup", "distinct_states", "row_passes", "growth", "tables", "workers")
 MOST_LOST = 0.2
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
 

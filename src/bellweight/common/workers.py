@@ -8,6 +8,7 @@ order of the pieces: results are the same for any number of workers.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
@@ -64,8 +65,12 @@ class Pieces:
         self, client: Any, work: Callable[..., Any], shared: tuple[Any, ...], chosen: Sequence[int]
     ) -> list[Any]:
         if id(client) not in self._held:
-            # Submitted, not scattered: what a dead worker held is then made again.
-            self._held = {id(client): [client.submit(_same, p, pure=False) for p in self._pieces]}
+            # Submitted, not scattered: what a dead worker held is then made again. Dask advises
+            # against large pieces in a graph; these are sent once.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Sending large graph")
+                held = [client.submit(_same, piece, pure=False) for piece in self._pieces]
+            self._held = {id(client): held}
         held = self._held[id(client)]
         given = [client.submit(_same, part, pure=False) for part in shared]
         asked = [client.submit(work, held[k], *given, pure=False) for k in chosen]
