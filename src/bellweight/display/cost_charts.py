@@ -79,7 +79,9 @@ def scale_of(
     proven = float(bounds.max()) if len(bounds) else best
     reach = max(best - proven, 0.1 * abs(best), 4.0 * float(np.median(width)))
     shown = np.concatenate([cost - width, cost + width, bounds])
-    inside = shown[(shown >= proven - _FAR * reach) & (shown <= best + _FAR * reach)]
+    # Costs of short episodes may be below a bound, which is one for all time.
+    left, right = min(best, proven) - _FAR * reach, max(best, proven) + _FAR * reach
+    inside = shown[(shown >= left) & (shown <= right)]
     if len(inside) == len(shown):
         return None
     room = 0.12 * float(np.ptp(inside)) or 0.05 * abs(best) or 1.0
