@@ -249,7 +249,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (
         {"step": far, "upper": 1.5},
         r"in state \[1\.0\], action 0 \(order 0\), noise \[.*\]: .*out of the box between lower "
-        r"and upper, to \[.*\] \(coordinate 0 of \[-2, 1.5\]\)",
+        r"and upper: \[2\.0\] \(coordinate 0 has to be in \[-2, 1.5\]\)",
     ),
     ({"actions": ["a", "b", "a", "c"]}, r"actions\[2\] is 'a', as actions\[0\] is"),
     ({"step": broken, "lower": None}, r"action 0 \(order 0\), noise \[1\.0\]: the next state is"),
@@ -259,7 +259,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"noise": ["normal"]}, r"noise\[0\] is 'normal', expected a law"),
     ({"noise": []}, r"noise is an empty list"),
     ({"initial": [1.0, 2.0]}, r"initial has 2 coordinates, expected 1"),
-    ({"initial": 7.0}, r"outside the state space"),
+    ({"initial": 7.0}, r"outside the state space \(coordinate 0 has to be in \[-2, 6\]\)"),
+    ({"actions": 5}, r"with action 4 and noise .*IndexError"),
     ({"lower": [0, 1]}, r"lower has 2 entries, expected 1"),
     ({"lower": 7}, r"expected lower <= upper"),
     ({"integer": "yes"}, r"integer is 'yes'"),

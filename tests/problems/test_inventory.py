@@ -58,7 +58,7 @@ def test_cost_and_next_stock_are_those_of_the_formula(model: bw.StepModel) -> No
 
 def test_a_compiled_step_that_leaves_the_box_says_where_it_leads(model: bw.StepModel) -> None:
     wider = model.with_parameters(least=-4.5)
-    words = r"noise \[1\.02.*\]: step leads out of the box .*, to \[-4\.02.*\] \(coordinate 0 of"
+    words = r"noise \[1\.02.*\]: step leads out of the box .*: \[-4\.02.*\] \(coordinate 0 has"
     with pytest.raises(bw.errors.ModelError, match=words):
         wider.expand(np.array([[-3.0]]), np.array([0]))
 

@@ -37,6 +37,7 @@ from bellweight.models import kernels
 from bellweight.models.parameters import Layout, Named
 
 _MODULES = {"numpy": np, "math": math}
+_AS_THEY_ARE = "a StepModel with vectorised=True calls its functions as they are"
 _WITHOUT_ANSWER = ("move", "initial", "functions")
 _STREAMS = (
     "from bellweight.common.compiled import "
@@ -329,7 +330,8 @@ class _Writer:
                 known = [short for short, module in _MODULES.items() if module is value]
                 if not known:
                     raise ModelError(
-                        f"{role} function uses the module {name!r}, expected only numpy and math"
+                        f"{role} function uses the module {name!r}, expected only numpy and math: "
+                        f"{_AS_THEY_ARE}"
                     )
                 renamed[name] = {"numpy": "np", "math": "math"}[known[0]]
             elif isinstance(value, FunctionType):
@@ -458,7 +460,7 @@ def _literal(value: Any, name: str) -> str:
 def _unwritable(value: Any, name: str) -> ModelError:
     return ModelError(
         f"a model function uses {name!r} of type {type(value).__name__}, expected numbers, tuples "
-        "of numbers, arrays or other plain functions"
+        f"of numbers, arrays or other plain functions: {_AS_THEY_ARE}"
     )
 
 

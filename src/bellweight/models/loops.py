@@ -159,8 +159,10 @@ class Loops:
                 where,
             )  # fmt: skip
         if outside:
+            side = self._side_passed(where.state) if hasattr(self.data, "lower") else ""
             raise ModelError(
-                f"initial gives the state {where.state.tolist()}, outside the state space"
+                f"initial gives the state {where.state.tolist()}, outside the state space{side}: "
+                "correct it, or widen the bounds"
             )
         return states
 
@@ -257,11 +259,12 @@ class Loops:
         module = self.source.as_python.load()
         raw, numbers = np.zeros(self.dimension), self.data.parameters
         state, noise = where.state.copy(), where.noise.copy()
-        if hasattr(module, "user_steps"):
-            raw = module.user_steps(state[None, :], action, noise[None, :], numbers)[0]
-        else:
-            module.user_step(state, action, noise, numbers, raw)
-        return f", to {raw.tolist()}{self._side_passed(raw)}"
+        with np.errstate(all="ignore"):
+            if hasattr(module, "user_steps"):
+                raw = module.user_steps(state[None, :], action, noise[None, :], numbers)[0]
+            else:
+                module.user_step(state, action, noise, numbers, raw)
+        return f": {raw.tolist()}{self._side_passed(raw)}"
 
     def _side_passed(self, raw: FloatArray) -> str:
         """Return which coordinate of a next state (d,) lies outside the box, if one does."""
@@ -269,7 +272,8 @@ class Loops:
         if len(outside) == 0:
             return ""
         i = outside[0]
-        return f" (coordinate {i} of [{self.data.lower[i]:g}, {self.data.upper[i]:g}])"
+        low, high = self.data.lower[i], self.data.upper[i]
+        return f" (coordinate {i} has to be in [{low:g}, {high:g}])"
 
     def _where(self) -> Where:
         return Where(np.zeros(self.dimension, dtype=self.state_type), np.zeros(self.n_noise))

@@ -51,6 +51,10 @@ def check_functions(model: StepModel, state: Any) -> None:
     else:
         first_answer(model, state)
     _check_number(model.cost, "cost", _called(model, model.cost, "cost", state), "a number")
+    # The last action, too: it is the one that an array of too few numbers shows in.
+    last = _some_action(model, state, -1)
+    _called(model, model.step, "step", state, last)
+    _called(model, model.cost, "cost", state, last)
     if model.admissible is not None:
         answer = _called(model, model.admissible, "admissible", state)
         _check_number(model.admissible, "admissible", answer, "True or False")
@@ -63,10 +67,13 @@ def _check_number(function: Any, role: str, answer: Any, expected: str) -> None:
         raise ModelError(f"{place_of(function, role)} returns {found}, expected {expected}")
 
 
-def _called(model: StepModel, function: Any, role: str, state: Any) -> Any:
+def _called(
+    model: StepModel, function: Any, role: str, state: Any, action: int | None = None
+) -> Any:
     """Call a function as plain Python in a first state, and look at what it did."""
     # Whoever writes a step need not think of actions that cannot be taken.
-    action = 0 if role == "admissible" else _first_action(model, state)
+    if action is None:
+        action = 0 if role == "admissible" else _some_action(model, state, 0)
     noise = np.array(model.nodes[0])
     given = {
         "state": state.copy(), "action": action, "noise": noise.copy(),
@@ -89,13 +96,13 @@ def _called(model: StepModel, function: Any, role: str, state: Any) -> Any:
     return answer
 
 
-def _first_action(model: StepModel, state: Any) -> int:
-    """Return the first action that may be taken in a state, 0 where none may."""
+def _some_action(model: StepModel, state: Any, place: int) -> int:
+    """Return the first (0) or last (-1) action that may be taken in a state, 0 where none may."""
+    every = list(range(model.n_actions))
     if model.admissible is None:
-        return 0
-    every = range(model.n_actions)
-    may = (called(model, model.admissible, state=state.copy(), action=a) for a in every)
-    return next((action for action, allowed in enumerate(may) if allowed), 0)
+        return every[place]
+    may = [a for a in every if called(model, model.admissible, state=state.copy(), action=a)]
+    return may[place] if may else 0
 
 
 def check_start(model: StepModel) -> None:
@@ -122,7 +129,6 @@ def check_moves(model: StepModel, states: Any, actions: Any, *, some_stay: bool 
         )
     if (successors == states[:, None, :]).all() and not some_stay:
         raise ModelError(
-            f"{place_of(model.step, 'step')} returns the state it was given, for "
-            f"{len(np.unique(states, axis=0))} states, all actions and all nodes of the noise: "
-            "return the next state"
+            f"{place_of(model.step, 'step')} returns the state it was given, for every first "
+            "state, action and node of the noise: return the next state"
         )
