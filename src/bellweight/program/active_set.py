@@ -123,19 +123,23 @@ def shortest_dual(
     no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
     vertex = VertexSearch(source, columns, no_bounds, until=until).run(moments, tight, basic)
     used = vertex.rows[vertex.dual > 0.0]
-    if not np.isin(used, tight).all():
-        raise SolverError(Status.FAILED, "the optimal dual is positive on rows that are not tight")
-    rows = source.exact_rows(tight).at((slice(None), columns))
+    # Other rows may carry what rounding left: without it there is no dual at all.
+    keys = np.union1d(tight, used)
+    rows = source.exact_rows(keys).at((slice(None), columns))
     table = Tableau(moments.at(columns), power_of_two(np.abs(rows.high).max(axis=0)))
-    table.append(tight, rows, np.zeros(len(tight)))
-    for candidates in (used, tight):
+    table.append(keys, rows, np.zeros(len(keys)))
+    for candidates in (used, keys):
         table.take(np.flatnonzero(np.isin(table.keys, candidates)), np.zeros(0, dtype=np.int64))
     unused = ~np.isin(table.keys[table.basis], used)  # their dual is zero, whatever rounding says
     table.dual.high[unused] = table.dual.low[unused] = 0.0
     found = _FreeRows(table, 1.0, until)
     found.grow()
-    found.run(np.isin(table.keys, tight))
-    return np.asarray((found.dual.high / table.size)[table.n_columns :])
+    found.run(np.isin(table.keys, keys))
+    dual = np.asarray((found.dual.high / table.size)[table.n_columns :])
+    outside = dual[~np.isin(keys, tight)]
+    if np.any(outside > tolerances.ROUNDING * dual.max()):
+        raise SolverError(Status.FAILED, "the optimal dual is positive on rows that are not tight")
+    return dual[np.searchsorted(keys, tight)]
 
 
 def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:

@@ -33,6 +33,7 @@ from bellweight.program.solution import OptimalFace
 
 _MAX_POLISHED = 1_500  # basis functions up to which the conditions are solved densely
 _POLISH_STEPS = 30
+_FIRM = 1e-5  # relative size below which an equation may be made of rounding errors
 _MOST_PRECISE_ROWS = 500  # tight rows up to which twice the digits are tried
 
 
@@ -97,18 +98,20 @@ def _quadratic(face: OptimalFace) -> tuple[FloatArray, bool]:
     moments = face.inner_moments / scale
     if rows.shape[1] > _MAX_POLISHED:
         return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale, False
-    dense = _independent(rows.toarray(), bounds.toarray(), moments, face.dual / scale)
+    *dense, weakest = _independent(rows.toarray(), bounds.toarray(), moments, face.dual / scale)
     guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
     polished = _polish(*dense, guess)
     if polished is None:
         return np.maximum(guess[: rows.shape[0]], 0.0) * scale, False
-    return polished * scale, True
+    return polished * scale, weakest > _FIRM
 
 
 def _independent(
     rows: FloatArray, bounds: FloatArray, moments: FloatArray, dual: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return the equations as orthonormal ones that the dual at hand solves exactly.
+
+    The last answer is the size of the weakest of them before, relative to the strongest.
 
     Tight rows are often fewer than basis functions or nearly dependent; equations that contradict
     each other by a rounding error would be infeasible.
@@ -116,8 +119,10 @@ def _independent(
     push = nnls(bounds.T, moments - rows.T @ dual)[0] if len(bounds) else np.zeros(0)
     stacked = np.vstack([rows, bounds])
     left, size, _ = np.linalg.svd(stacked, full_matrices=False)
-    basis = left[:, size > tolerances.RANK * size[0]]
-    return basis[: len(rows)], basis[len(rows) :], basis.T @ np.append(dual, push)
+    kept = size > tolerances.RANK * size[0]
+    basis = left[:, kept]
+    weakest = float(size[kept].min() / size[0])
+    return basis[: len(rows)], basis[len(rows) :], basis.T @ np.append(dual, push), weakest
 
 
 def _clarabel(rows: sparse.csr_array, bounds: sparse.csr_array, moments: FloatArray) -> FloatArray:
