@@ -55,10 +55,11 @@ def approximate(model: TabularModel) -> Approximation:
         # Half-way between the bounds: the constant part of the error is corrected at once.
         values, following = following + 0.5 * ahead * (low + high), values
         error = 0.5 * ahead * (high - low)
-        enough = _NEAR * float(np.abs(values).max())
+        enough = _NEAR * max(float(np.abs(values).max()), np.finfo(float).tiny)
         is_settled = not error > enough
-        is_slow = n >= _FIRST_ROUNDS and _MOST_LEFT * np.log(known / error) < np.log(error / enough)
-        if is_settled or is_slow:
+        if is_settled or (
+            n >= _FIRST_ROUNDS and _MOST_LEFT * np.log(known / error) < np.log(error / enough)
+        ):
             return Approximation(values, pairs, error, is_settled)
         known, span = error, high - low
         if not np.array_equal(pairs, followed):
