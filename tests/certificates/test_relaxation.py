@@ -174,6 +174,10 @@ def test_a_run_that_was_cut_goes_on(small, tmp_path, monkeypatch: pytest.MonkeyP
         relaxed_bound(model, result, kept_in=kept, **{**given, "seed": 4})
     with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
         relaxed_bound(model, result, kept_in=tmp_path, **given)
+    run.clear()
+    with pytest.raises(bw.BellweightError, match=r"cannot write .*check the folder"):
+        relaxed_bound(model, result, kept_in=tmp_path / "none" / "paths.json", **given)
+    assert run == []
     kept.write_text("{}", encoding="utf-8")
     with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
         relaxed_bound(model, result, kept_in=kept, **given)

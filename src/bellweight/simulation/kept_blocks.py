@@ -25,10 +25,14 @@ class KeptBlocks(dict[tuple[int, int], FloatArray]):
         self._path, self._label = Path(path), label
         if self._path.exists():
             self._read()
+        self._write()  # a place that cannot be written to is an error before the work
 
     def keep(self, edge: tuple[int, int], numbers: FloatArray) -> None:
         """Add a block, and write the file whole or not at all."""
         self[edge] = numbers
+        self._write()
+
+    def _write(self) -> None:
         blocks = {f"{first}-{last}": found.tolist() for (first, last), found in self.items()}
         files.write_text(self._path, json.dumps({"of": self._label, "blocks": blocks}))
 
