@@ -299,6 +299,9 @@ class EventModel(FunctionModel):
         checked: EventData = uniform(data)
         return checked
 
+    def costs_of(self, states: Any, actions: IntArray) -> FloatArray:
+        return self.loops.expand(states, actions)[0]  # compiled with the model, unlike its rows
+
     def check_states(self, states: Any, name: str = "states") -> IntArray:
         """Return states as an integer array (n, d), or say why they are not states."""
         raw = np.asarray(states)
