@@ -13,7 +13,6 @@ policy by themselves, which cost a fraction of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 
@@ -50,7 +49,9 @@ def approximate(model: TabularModel) -> Approximation:
     pairs = np.zeros(model.n_states, dtype=np.int64)
     followed = np.full(model.n_states, -1)
     known = np.inf
-    for n in count(1):
+    n = 0
+    while True:
+        n += 1
         low, high = improve(*entries, model.pair_start, discount, values, following, pairs)
         # Half-way between the bounds: the constant part of the error is corrected at once.
         values, following = following + 0.5 * ahead * (low + high), values
@@ -73,4 +74,3 @@ def approximate(model: TabularModel) -> Approximation:
             if high - low <= _FOLLOWED_SHARE * span:
                 break
         values += 0.5 * ahead * (low + high)
-    raise AssertionError
