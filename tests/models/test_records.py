@@ -81,5 +81,5 @@ def test_what_is_no_tuple_stays_as_it_is() -> None:
     array = np.zeros(2)
     assert in_memory(array) is array
     assert in_memory(3) == 3
-    with pytest.raises(TypeError):
+    with pytest.raises(AssertionError, match="a field is a str"):
         Record(given()._replace(count="three"))

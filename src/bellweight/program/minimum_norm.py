@@ -98,9 +98,11 @@ def _quadratic(face: OptimalFace) -> tuple[FloatArray, bool]:
     moments = face.inner_moments / scale
     if rows.shape[1] > _MAX_POLISHED:
         return np.maximum(_clarabel(rows, bounds, moments)[: rows.shape[0]], 0.0) * scale, False
-    *dense, weakest = _independent(rows.toarray(), bounds.toarray(), moments, face.dual / scale)
-    guess = _clarabel(sparse.csr_array(dense[0]), sparse.csr_array(dense[1]), dense[2])
-    polished = _polish(*dense, guess)
+    own, others, right, weakest = _independent(
+        rows.toarray(), bounds.toarray(), moments, face.dual / scale
+    )
+    guess = _clarabel(sparse.csr_array(own), sparse.csr_array(others), right)
+    polished = _polish(own, others, right, guess)
     if polished is None:
         return np.maximum(guess[: rows.shape[0]], 0.0) * scale, False
     return polished * scale, weakest > _FIRM

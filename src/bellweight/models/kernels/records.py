@@ -73,8 +73,7 @@ def _described(value: Any) -> tuple[Any, list[int], Any]:
         return "none", [0], None
     if isinstance(value, int | np.integer):
         return "int", [int(value) & _WORD], None
-    if not hasattr(value, "_fields"):
-        raise TypeError(f"a field is a {type(value).__name__}, expected a number, array or tuple")
+    assert hasattr(value, "_fields"), f"a field is a {type(value).__name__}"
     record = Record(value)
     return record.signature, [record.address], record
 
