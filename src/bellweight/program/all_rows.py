@@ -61,15 +61,24 @@ class TableBlock(RowBlock):
         pairs, here = self._places(states)
         values = asked.values[here]
         cost = self.cost[pairs]
-        ahead = self.discount * (_row_block(self.transition, pairs) @ asked.values)
+        ahead = self.discount * self._expected(asked.values, pairs)
         return cost + ahead - self._by_pair(values, states), cost, values
 
     def terms(self, asked: _Values, states: slice) -> FloatArray | None:
         if asked.sizes is None:
             return None
         pairs, here = self._places(states)
-        ahead = self.discount * (_row_block(self.transition, pairs) @ asked.sizes)
+        ahead = self.discount * self._expected(asked.sizes, pairs)
         return np.asarray(self._by_pair(asked.sizes[here], states) + ahead)
+
+    def _expected(self, values: FloatArray, pairs: slice) -> FloatArray:
+        """Return the expected values (n,) of next states, given those of all states (S,)."""
+        from bellweight.program.compiled_scan import expected_next  # loads the compiler
+
+        matrix, expected = self.transition, np.empty(pairs.stop - pairs.start)
+        pointer = matrix.indptr[pairs.start : pairs.stop + 1]
+        expected_next(pointer, matrix.indices, matrix.data, values, expected)
+        return expected
 
     def _places(self, states: slice) -> tuple[slice, slice]:
         pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))

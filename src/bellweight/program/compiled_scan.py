@@ -1,4 +1,4 @@
-"""The compiled scan of slacks. Importing this file loads Numba."""
+"""The compiled scan of slacks, and the slacks of tables. Importing this file loads Numba."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 # ruff: noqa: PLR0912
@@ -6,6 +6,19 @@
 import numpy as np
 
 from bellweight.common.compiled import unmanaged
+
+
+@unmanaged
+def expected_next(indptr, indices, data, values, expected):
+    """Write the expected values (n,) after rows of transitions, left to right as SciPy does.
+
+    Unlike SciPy it leaves other threads alone.
+    """
+    for row in range(len(expected)):
+        total = 0.0
+        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+            total += data[k] * values[np.uint64(indices[k])]
+        expected[row] = total
 
 
 @unmanaged
