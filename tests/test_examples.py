@@ -23,6 +23,7 @@ def test_there_are_examples() -> None:
 
 LONG = {
     "ageing_stock",
+    "continuous_inventory",
     "lost_sales",
     "machine_crew",
     "perishable_inventory",

@@ -80,8 +80,8 @@ def test_no_block_escapes_the_tests(page: Path) -> None:
             assert all(line.startswith("$ bellweight ") for line in lines), text
 
 
-LONG = {"inventory.md"}
-"""Pages that compile for most of a minute; the examples of the same problems run every time."""
+LONG = {"inventory.md", "cluster.md", "certificates.md"}
+"""Pages that take most of a minute, and whose subjects have tests of their own."""
 
 
 @pytest.mark.parametrize(

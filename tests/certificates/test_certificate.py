@@ -311,9 +311,9 @@ def test_estimated_certificates_cover_the_exact_one() -> None:
     value = result.coef[0] + result.coef[1] * table.initial @ table.states[:, 0]
     covered = sum(
         bw.certify(model, result, episodes=100, seed=seed).bound >= exact - value - 1e-9  # type: ignore[operator]
-        for seed in range(200)
+        for seed in range(100)
     )
-    assert covered >= 180
+    assert covered >= 88
 
 
 # The bounds of the primal algorithm

@@ -164,6 +164,7 @@ def test_bad_input_is_refused() -> None:
         bw.Rollout(bw.Uniform()).on(queue).action(1)
 
 
+@pytest.mark.slow  # the study of rollouts runs in small every time
 def test_it_costs_less_than_its_base() -> None:
     """Compiled, with the same random numbers for both policies."""
     model = NET.model(discount=DISCOUNT, initial=(4, 4))

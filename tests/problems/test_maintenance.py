@@ -64,6 +64,7 @@ def test_sums_of_tables_give_the_optimal_policy_of_three_machines(model: Factore
             assert table.initial @ bw.exact.policy_value(table, rule) > 1.04 * ours
 
 
+@pytest.mark.slow  # three machines meet the exact optimum every time
 def test_ten_machines_cost_less_than_with_the_worst_renewed() -> None:
     ten = machine_maintenance()
     result = bw.solve(

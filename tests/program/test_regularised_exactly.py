@@ -118,7 +118,7 @@ def test_a_program_with_a_constant_is_never_unbounded() -> None:
     assert result.dual.sum() == pytest.approx(1e4, rel=1e-9)
 
 
-@pytest.mark.parametrize("delta", [1.0, 1e-4])
+@pytest.mark.parametrize("delta", [1.0, pytest.param(1e-4, marks=pytest.mark.slow)])
 def test_a_long_queue_with_a_high_degree(delta: float) -> None:
     model = bw.problems.single_queue(capacity=9_999)
     rows = bw.program.AllRows().on(model, bw.Polynomial(4))
