@@ -174,6 +174,8 @@ class PenaltyProgram:
             size = size + np.abs(dense).T @ dual[chunk]
             paid = paid + np.array([cost, np.abs(cost)]) @ dual[chunk]
             spoilt += tolerances.ROUNDING * float(dual[chunk] @ (np.abs(dense) @ np.abs(coef)))
+        # An equation whose terms are nearly zero still carries the rounding error of the others.
+        size = size + tolerances.ROUNDING / tolerances.OPTIMALITY * float(size.max())
         error = np.abs(reached - moments.high) / np.where(size > 0.0, size, 1.0)
         objective, penalty = dot(moments, answer.coef), delta * float(dual @ dual)
         scale = max(abs(objective), float(paid[1]), penalty, np.finfo(float).tiny)
