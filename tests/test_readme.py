@@ -80,7 +80,7 @@ def test_no_block_escapes_the_tests(page: Path) -> None:
             assert all(line.startswith("$ bellweight ") for line in lines), text
 
 
-LONG = {"inventory.md", "cluster.md", "certificates.md"}
+LONG = {"inventory.md", "cluster.md", "certificates.md", "event-model.md"}
 """Pages that take most of a minute, and whose subjects have tests of their own."""
 
 
