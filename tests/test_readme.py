@@ -8,11 +8,9 @@ and seconds may differ freely.
 from __future__ import annotations
 
 import inspect
-import os
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -99,20 +97,11 @@ def test_a_page_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "page.py").write_text("\n".join(blocks(page, "python")), encoding="utf-8")
-    script = subprocess.run(
-        [sys.executable, "-W", "error", "page.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
-    )
-    assert script.returncode == 0, f"the blocks of {page.name} failed:\n{script.stderr}"
     monkeypatch.chdir(tmp_path)
+    runpy.run_path("page.py", run_name="page")
     for command in commands(page):
         assert run(command) == 0, f"bellweight {shlex.join(command)}: {capsys.readouterr().err}"
-    printed = (script.stdout + capsys.readouterr().out).splitlines()
+    printed = capsys.readouterr().out.splitlines()
     for shown in (line for block in blocks(page, "text") for line in block.splitlines()):
         if shown.strip() and _INCLUDED not in shown:
             assert any(agree(shown, line) for line in printed), f"{page.name} shows: {shown}"

@@ -16,8 +16,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
+import scipy
 
 from bellweight.basis.atoms import Term, bump, coordinate, hinge, wave
 from bellweight.basis.core import Basis, unfitted, variable_names
@@ -168,7 +167,10 @@ class Radial(Basis):
         points = np.asarray(states, dtype=np.float64)
         self._check(points.shape[1])
         assert self.width is not None
-        bumps = np.exp(-0.5 * cdist(points / self.width, self.centres / self.width, "sqeuclidean"))
+        distance = scipy.spatial.distance.cdist(
+            points / self.width, self.centres / self.width, "sqeuclidean"
+        )
+        bumps = np.exp(-0.5 * distance)
         return np.column_stack([np.ones(len(points)), bumps])
 
     def terms(self, dimension: int) -> list[Term]:
@@ -332,7 +334,7 @@ def _spacing(centres: FloatArray) -> float:
     """
     if len(centres) < 2:
         raise BasisError("one centre has no distance to others: give a width")
-    nearest, _ = KDTree(centres).query(centres, k=2)
+    nearest, _ = scipy.spatial.KDTree(centres).query(centres, k=2)
     return float(np.median(nearest[:, 1]))
 
 

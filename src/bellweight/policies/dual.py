@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
@@ -66,7 +66,8 @@ class DualSoftmax(Policy):
         mass = np.empty(model.n_pairs)
         for first in range(0, model.n_states, _LENT_STATES):
             last = min(first + _LENT_STATES, model.n_states)
-            distance = cdist(states[first:last], states[lenders], "cityblock")
+            some = states[first:last]
+            distance = scipy.spatial.distance.cdist(some, states[lenders], "cityblock")
             lent = np.maximum(1.0 - distance / self.extend, 0.0) @ duals
             pairs = slice(model.pair_start[first], model.pair_start[last])
             mass[pairs] = lent[model.pair_state[pairs] - first, model.pair_action[pairs]]

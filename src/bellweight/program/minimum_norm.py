@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import clarabel
 import numpy as np
+import scipy
 from scipy import sparse
 from scipy.linalg import null_space
-from scipy.optimize import nnls
 
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
@@ -118,7 +118,7 @@ def _independent(
     Tight rows are often fewer than basis functions or nearly dependent; equations that contradict
     each other by a rounding error would be infeasible.
     """
-    push = nnls(bounds.T, moments - rows.T @ dual)[0] if len(bounds) else np.zeros(0)
+    push = scipy.optimize.nnls(bounds.T, moments - rows.T @ dual)[0] if len(bounds) else np.zeros(0)
     stacked = np.vstack([rows, bounds])
     left, size, _ = np.linalg.svd(stacked, full_matrices=False)
     kept = size > tolerances.RANK * size[0]
@@ -220,7 +220,7 @@ def _residual(face: OptimalFace, values: FloatArray) -> float:
     error = face.tight_rows.T @ values - face.inner_moments
     terms = face.tight_cost * values
     if face.bound_rows.shape[0]:
-        push, _ = nnls(face.bound_rows.T, -error)
+        push, _ = scipy.optimize.nnls(face.bound_rows.T, -error)
         error = error + face.bound_rows.T @ push
         terms = np.append(terms, face.bound_cost * push)
     size = abs(face.tight_rows).T @ values + np.abs(face.inner_moments)
