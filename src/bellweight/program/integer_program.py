@@ -48,6 +48,11 @@ class IntegerProgram:
         integer: BoolArray,
     ) -> None:
         self.rows = sparse.csr_array(rows)
+        # Made once: for a small program they would take longer than to solve it.
+        self._by_column = sparse.csr_array(self.rows.T)
+        self._sizes, self._column_sizes = abs(self.rows), abs(self._by_column)
+        self._row_index = np.arange(self.rows.shape[0], dtype=np.int32)
+        self._column_index = np.arange(self.rows.shape[1], dtype=np.int32)
         self.row_lower, self.row_upper = np.array(row_lower), np.array(row_upper)
         self.lower, self.upper = np.array(lower), np.array(upper)
         self.integer = np.array(integer)
@@ -113,7 +118,7 @@ class IntegerProgram:
 
     def _contains(self, point: FloatArray) -> bool:
         values = self.rows @ point
-        margin = tolerances.INTEGER * (1.0 + abs(self.rows) @ np.abs(point))
+        margin = tolerances.INTEGER * (1.0 + self._sizes @ np.abs(point))
         inside = (values >= self.row_lower - margin) & (values <= self.row_upper + margin)
         near = tolerances.INTEGER * (1.0 + np.abs(point))
         return bool(
@@ -130,8 +135,8 @@ class IntegerProgram:
             multipliers,
             0.0,
         )
-        reduced = price - self.rows.T @ multipliers
-        terms = abs(self.rows).T @ np.abs(multipliers) + np.abs(price)
+        reduced = price - self._by_column @ multipliers
+        terms = self._column_sizes @ np.abs(multipliers) + np.abs(price)
         reduced = np.where(np.abs(reduced) <= tolerances.ROUNDING * terms, 0.0, reduced)
         side = np.where(multipliers > 0.0, self.row_lower, self.row_upper)
         edge = np.where(reduced > 0.0, self.lower, self.upper)
@@ -172,13 +177,11 @@ class IntegerProgram:
 
     def _set_limits(self, solver: highspy.Highs) -> None:
         m, n = self.rows.shape
-        rows, columns = np.arange(m, dtype=np.int32), np.arange(n, dtype=np.int32)
-        checked(solver.changeRowsBounds(m, rows, self.row_lower, self.row_upper))
-        checked(solver.changeColsBounds(n, columns, self.lower, self.upper))
+        checked(solver.changeRowsBounds(m, self._row_index, self.row_lower, self.row_upper))
+        checked(solver.changeColsBounds(n, self._column_index, self.lower, self.upper))
 
     def _set_price(self, solver: highspy.Highs, price: FloatArray) -> None:
-        index = np.arange(len(price), dtype=np.int32)
-        checked(solver.changeColsCost(len(price), index, price))
+        checked(solver.changeColsCost(len(price), self._column_index, price))
 
     @staticmethod
     def _run(solver: highspy.Highs, time_limit: float | None) -> Status:
