@@ -18,7 +18,7 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 # The same examples in every run; `HYPOTHESIS_PROFILE=search pytest` looks for new ones.
-settings.register_profile("fixed", derandomize=True, max_examples=60, **_COMMON)
+settings.register_profile("fixed", derandomize=True, max_examples=40, **_COMMON)
 settings.register_profile(
     "search",
     max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000")),

@@ -59,16 +59,38 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "changes",
     [
-        {**ASCII, "TZ": "Asia/Kathmandu"},
-        {"LC_ALL": "tr_TR.UTF-8", "LANGUAGE": "tr", "TZ": "Pacific/Kiritimati"},
-        {"TERM": "dumb", "COLUMNS": "1", "LINES": "1"},
-        {"FORCE_COLOR": "1", "COLUMNS": "20", "TERM": "xterm-256color"},
-        {"NO_COLOR": "1", "FORCE_COLOR": "1", "COLUMNS": "40"},
-        {"HOME": None, "XDG_CACHE_HOME": None, "USER": None, "LOGNAME": None},
-        {"PYTHONHASHSEED": "1", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
-        {"PYTHONOPTIMIZE": "2", "PYTHONHASHSEED": "77", "OMP_NUM_THREADS": None},
+        {
+            **ASCII,
+            "TZ": "Asia/Kathmandu",
+            "TERM": "dumb",
+            "COLUMNS": "1",
+            "LINES": "1",
+            "PYTHONHASHSEED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+        },
+        {
+            "LC_ALL": "tr_TR.UTF-8",
+            "LANGUAGE": "tr",
+            "TZ": "Pacific/Kiritimati",
+            "FORCE_COLOR": "1",
+            "COLUMNS": "20",
+            "TERM": "xterm-256color",
+            "HOME": None,
+            "XDG_CACHE_HOME": None,
+            "USER": None,
+            "LOGNAME": None,
+        },
+        {
+            "NO_COLOR": "1",
+            "FORCE_COLOR": "1",
+            "COLUMNS": "40",
+            "PYTHONOPTIMIZE": "2",
+            "PYTHONHASHSEED": "77",
+            "OMP_NUM_THREADS": None,
+        },
     ],
-    ids=",".join,
+    ids=["plain", "coloured", "optimised"],
 )
 def test_no_surroundings_change_what_is_found(
     changes: dict[str, str | None], usual: dict[str, Any], tmp_path: Path
@@ -132,7 +154,7 @@ def test_nothing_can_be_kept_on_disk(usual: dict[str, Any], tmp_path: Path) -> N
     assert document(tmp_path / "out") == usual
 
 
-@pytest.mark.parametrize("mask", [0o077, 0o000, 0o027])
+@pytest.mark.parametrize("mask", [0o077, 0o027])
 def test_files_get_the_rights_that_the_umask_leaves(mask: int, tmp_path: Path) -> None:
     ended = started([*COMMAND, *SOLVE, "--save", "found.npz"], tmp_path, {}, umask=mask)
     assert ended.returncode == exits.DONE, ended.stderr

@@ -35,7 +35,7 @@ def solved(model: bw.TabularModel, basis: bw.bases.Basis, method: bw.weights.Met
     return bw.solve(model, basis, method, stop=bw.Stop(max_iterations=20), judge=False)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problem=strategies.problems(), method=st.sampled_from(METHODS), seed=st.integers(0, 2**32))
 def test_bounds_are_never_below_the_true_loss(
     problem: tuple[bw.TabularModel, bw.bases.Basis, np.ndarray],

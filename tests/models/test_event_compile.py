@@ -380,6 +380,7 @@ def make():
         assert found.stderr == expected
 
 
+@pytest.mark.slow
 def test_solve_says_what_it_compiles_and_does_not_count_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

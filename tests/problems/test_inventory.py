@@ -73,6 +73,7 @@ def test_the_grid_is_fine_enough_and_so_is_the_quadrature(
     assert optimum == pytest.approx(3849.445886, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_policy_is_optimal_on_the_grid_and_no_level_to_order_up_to_is_better(
     model: bw.StepModel, listed: bw.TabularModel, result: bw.Result, optimum: float
 ) -> None:

@@ -145,6 +145,7 @@ def test_gamma_demand_is_rounded() -> None:
     assert law.chances[0] == pytest.approx(1.0 - np.exp(-0.5) * (1 + 0.5 + 0.125 + 1 / 48))
 
 
+@pytest.mark.slow
 def test_quadratics_lose_less_than_a_hundredth_on_perishable_goods() -> None:
     model = perishable_inventory()
     result = bw.solve(

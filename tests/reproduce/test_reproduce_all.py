@@ -436,6 +436,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, P
         yield places
 
 
+@pytest.mark.slow
 def test_two_runs_are_the_same_but_for_times(two_runs: tuple[Path, Path]) -> None:
     one, other = two_runs
     names = sorted(path.name for path in one.iterdir())
@@ -462,6 +463,7 @@ def timeless(value: Any) -> Any:
     return [timeless(item) for item in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_every_verdict_of_the_real_thing_is_one_of_the_words(two_runs: tuple[Path, Path]) -> None:
     found = index.documents(two_runs[0])
     rows = index.verdict_table(found).rows
@@ -480,6 +482,7 @@ def test_every_verdict_of_the_real_thing_is_one_of_the_words(two_runs: tuple[Pat
     assert "not judged" not in {row["verdict"] for row in rows}
 
 
+@pytest.mark.slow
 def test_the_real_page_shows_every_table_and_picture(two_runs: tuple[Path, Path]) -> None:
     page = (two_runs[0] / "index.html").read_text(encoding="utf-8")
     assert page.count('src="data:image/png;base64,') == 4

@@ -202,6 +202,7 @@ def interrupted_at(place: int, folder: Path) -> list[int]:
     return kept
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_table(table: Table2, tmp_path: Path) -> None:
     assert interrupted_at(7, tmp_path) == list(range(1, 8))
     document = json.loads((tmp_path / "table2.json").read_text(encoding="utf-8"))

@@ -207,7 +207,7 @@ class Seen(bw.DIA):
         return super().generate(iterate)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(model=models(min_actions=2), smoothing=st.sampled_from([0.01, 0.1, 1.0]))
 def test_anderson_never_ends_worse_than_the_plain_step(
     model: bw.TabularModel, smoothing: float

@@ -26,7 +26,7 @@ def softmax_of(
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(model=strategies.models(max_states=8), data=st.data())
 def test_dia_converges_to_the_occupancy_of_its_own_policy(
     model: bw.TabularModel, data: st.DataObject
