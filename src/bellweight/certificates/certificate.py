@@ -85,7 +85,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
@@ -128,11 +128,11 @@ class Certificate(Presentable):
     """
 
     bound: float | None
-    greedy_bound: float | None
-    weighted_residual: float | None
-    residual_sup: float | None
-    mismatch: float | None
-    disagreement: float | None
+    greedy_bound: float | None = None
+    weighted_residual: float | None = None
+    residual_sup: float | None = None
+    mismatch: float | None = None
+    disagreement: float | None = None
     kind: str
     reason: str
     value: float

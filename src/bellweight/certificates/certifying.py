@@ -141,11 +141,6 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
     cost = float(model.initial @ policy_value(model, judged))
     certificate = Certificate(
         bound=max(0.0, cost - found.value),
-        greedy_bound=None,
-        weighted_residual=None,
-        residual_sup=None,
-        mismatch=None,
-        disagreement=None,
         kind="exact",
         reason="" if policy is None else OTHER_POLICY,
         value=found.value,
@@ -277,9 +272,8 @@ class _Estimate:
         value -= (len(priced.coef) + 2) * np.finfo(float).eps * float(terms)
         record = {**_plain_record(result, told), "coef": priced.coef.tolist()}
         return Certificate(
-            bound=cost - value, greedy_bound=None, weighted_residual=None, residual_sup=None,
-            mismatch=None, disagreement=None, kind="estimated", reason=SIMULATED,
-            value=value, cost=cost, violation=priced.violation, repair=before - value,
+            bound=cost - value, kind="estimated", reason=SIMULATED, value=value, cost=cost,
+            violation=priced.violation, repair=before - value,
             confidence=self.confidence, model_name=model.name, model_digest=model.digest,
             seed=self.seed, episodes=self.episodes, horizon=horizon,
             record={**record, "solved": result.coef.tolist(), "multipliers": priced.multipliers},
@@ -335,9 +329,8 @@ class _Estimate:
             return self._only_value(model, result, found, unknown, "exact", recorded)
         record = {**_plain_record(result, _NOT_RECORDED), "coef": found.coef.tolist()}
         return Certificate(
-            bound=cost - found.value, greedy_bound=None, weighted_residual=None, residual_sup=None,
-            mismatch=None, disagreement=None, kind="exact", reason=reason,
-            value=found.value, cost=cost, violation=found.violation, repair=found.loss,
+            bound=cost - found.value, kind="exact", reason=reason, value=found.value, cost=cost,
+            violation=found.violation, repair=found.loss,
             confidence=self.confidence, model_name=model.name, model_digest=model.digest,
             seed=self.seed, episodes=self.episodes, horizon=horizon,
             record={**record, **recorded},
@@ -377,8 +370,7 @@ class _Estimate:
     ) -> Certificate:
         cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         return Certificate(
-            bound=None, greedy_bound=None, weighted_residual=None, residual_sup=None, mismatch=None,
-            disagreement=None, kind="unproven", reason=reason, value=result.objective,
+            bound=None, kind="unproven", reason=reason, value=result.objective,
             value_kind="unproven", cost=cost.mean, violation=None, model_name=model.name,
             model_digest=model.digest, seed=self.seed, episodes=self.episodes, horizon=cost.horizon,
             record=_plain_record(result, told),

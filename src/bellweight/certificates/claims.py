@@ -97,10 +97,7 @@ def unproven(
 ) -> tuple[list[Check], list[str]]:
     """Check that no loss is claimed to be proven, and that the stated reason is a possible one."""
     record = Record(certificate.record)
-    coef = record.numbers("coef")
-    record.texts("names", len(coef))
-    record.numbers("moments", len(coef))
-    record.text("method")
+    record.coefficients()
     record.part("policy").text("kind")
     checks = [
         same("kind", certificate.kind, "unproven"),

@@ -42,9 +42,7 @@ _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at 
 def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Check], list[str]]:
     """Compute everything again, and compare; return the checks and what else there is to know."""
     record = Record(certificate.record)
-    coef = record.numbers("coef")
-    record.texts("names", len(coef))
-    record.text("method")
+    coef = record.coefficients()
     chances = _chances(model, record.part("policy"))
     followed = course(model, chances)
     costs = policy_cost(model, followed)
@@ -74,7 +72,6 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
         return checks, notes
     checks.append(possible_reason(certificate, certificate.reason in ("", OTHER_POLICY)))
     checks += without(certificate, *COROLLARY)
-    record.numbers("moments", len(coef))
     return checks, [*notes, "record.moments have no weights to be compared with"]
 
 

@@ -191,11 +191,7 @@ def _simulated(certificate: Certificate, model: FunctionModel) -> tuple[list[Che
         known = told.startswith(f"{HORIZON}: ") or (kind != "exact" and told == reason)
         checks, others = unproven(certificate, known=known, value_kind=kind)
         return [*proven, *checks], [*notes, *others]
-    record = Record(certificate.record)
-    coef = record.numbers("coef")
-    record.texts("names", len(coef))
-    record.text("method")
-    record.numbers("moments", len(coef))
+    Record(certificate.record).coefficients()
     checks = [
         same("kind", certificate.kind, "exact"),
         same("value_kind", certificate.value_kind, kind),
