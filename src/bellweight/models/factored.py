@@ -15,7 +15,7 @@ that rows are exact for bases of such functions, and `LocalRows` searches the ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -29,7 +29,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source, Written
-from bellweight.models.function_model import FunctionModel, action_labels
+from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import product_moments
 from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
 from bellweight.models.laws import Law
@@ -112,14 +112,9 @@ class FactoredModel(FunctionModel):
     _given: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
         sizes = tuple(checks.count(n, "sizes") for n in np.atleast_1d(self.sizes).tolist())
-        put(self, "sizes", sizes)
-        put(self, "dimension", len(sizes))
-        put(self, "actions", action_labels(self.actions, "actions"))
-        put(self, "discount", checks.discount_factor(self.discount))
-        put(self, "numbers", Parameters.of(None))
+        self._take_common(len(sizes), None)
+        object.__setattr__(self, "sizes", sizes)
         if len(self.laws) != len(sizes):
             raise ModelError(
                 f"laws has {len(self.laws)} entries, expected one for each of the {len(sizes)} "
@@ -192,11 +187,6 @@ class FactoredModel(FunctionModel):
     def largest_cost(self) -> float:
         """A bound on the absolute cost of any pair."""
         return float(sum(np.abs(table.values).max() for table in self.cost_tables))
-
-    @cached_property
-    def source(self) -> Source:
-        """The text of the compiled model; it has no number but the sizes of things."""
-        return self.source_with({})
 
     @cached_property
     def loops(self) -> Loops:
