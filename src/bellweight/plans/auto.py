@@ -420,7 +420,7 @@ class _Search:
         found = race(
             settings.model, self._policies, self._race_budget,
             confidence=1.0 - (1.0 - self.auto.confidence) / (self._rounds + 1),
-            horizon=self._horizon, seed=derived_seed(settings.seed, _RACE, number),
+            horizon=settings.horizon, seed=derived_seed(settings.seed, _RACE, number),
             jobs=settings.jobs, deadline=deadline, tell=self._say,
         )  # fmt: skip
         if found.episodes:
@@ -474,13 +474,9 @@ class _Search:
             self._notes.append(f"The time left was enough for {episodes:,} episodes of judgement.")
         self._say(f"judging the winner: {episodes:,} fresh episodes")
         return evaluate(
-            settings.model, policy, episodes, horizon=self._horizon,
+            settings.model, policy, episodes, horizon=settings.horizon,
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
-
-    @property
-    def _horizon(self) -> int | None:
-        return None if self.settings.simulation is None else self.settings.simulation.horizon
 
     def _is_late(self, share: float) -> bool:
         limit = self.auto.max_seconds

@@ -198,7 +198,7 @@ class Resampled(Plan[ResampledResult]):
         best = _best(rounds)
         policy = rounds[best].result.policy
         evaluation = evaluate(
-            settings.model, policy, self._episodes(settings), horizon=_horizon(settings),
+            settings.model, policy, self._episodes(settings), horizon=settings.horizon,
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
         return ResampledResult(tuple(rounds), best, evaluation)
@@ -224,7 +224,7 @@ class Resampled(Plan[ResampledResult]):
             policies["before"] = rounds[-1].result.policy
         told = compare(
             settings.model, policies, self._episodes(settings), baseline=list(policies)[-1],
-            horizon=_horizon(settings), seed=derived_seed(settings.seed, _JUDGING),
+            horizon=settings.horizon, seed=derived_seed(settings.seed, _JUDGING),
             jobs=settings.jobs,
         )  # fmt: skip
         cost = told.evaluations["now"]
@@ -280,7 +280,3 @@ def _solved(settings: SolveSettings, method: Method, states: IntArray) -> Result
 
 def _best(rounds: list[ResampledRound]) -> int:
     return int(np.argmin([found.cost.mean for found in rounds]))
-
-
-def _horizon(settings: SolveSettings) -> int | None:
-    return None if settings.simulation is None else settings.simulation.horizon

@@ -40,6 +40,11 @@ class SolveSettings:
     progress: bool | Callable[[HistoryEntry], None] = False
     judge: bool = True
 
+    @property
+    def horizon(self) -> int | None:
+        """Steps of a simulated episode, None where the default is to be taken."""
+        return None if self.simulation is None else self.simulation.horizon
+
     def setup(self) -> Setup:
         """Return rows and one warm program, which several runs can share."""
         return setup_of(
