@@ -343,7 +343,7 @@ def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
-        (Wanted(exact=True), "--exact does not go with table2"),
+        (Wanted(exact=True), "exact does not go with table2"),
         (Wanted(states=(300, 300)), "different numbers"),
         (Wanted(episodes=1), "episodes is 1"),
     ],

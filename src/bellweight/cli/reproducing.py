@@ -144,7 +144,7 @@ def _everything(
     try:
         wanted.only(name, "quick")
     except ArgumentError as problem:
-        raise parse.usage(str(problem)) from None
+        raise parse.usage(f"--{problem}") from None
     folder.make(place)
     steps = reproductions.plan(wanted)
     try:
@@ -166,11 +166,11 @@ def _prepared(name: str, **words: Any) -> tuple[Artefact, Settings]:
     """Return what to reproduce and how; what it does not take is wrong usage."""
     from bellweight import reproduce as reproductions
 
+    artefact = reproductions.find(name)
     try:
-        artefact = reproductions.find(name)
         return artefact, artefact.settings(reproductions.Wanted(**words))
-    except ArgumentError as problem:
-        raise parse.usage(str(problem)) from None
+    except ArgumentError as problem:  # it begins with the name of the option
+        raise parse.usage(f"--{problem}") from None
 
 
 def _computed(

@@ -48,7 +48,7 @@ def tabular(model: Any) -> TabularModel:
     if not isinstance(model, TabularModel):
         raise ModelError(
             f"model is {type(model).__name__}, expected a TabularModel: other packages list their "
-            "states, so call model.to_tabular() first, which is bellweight convert --tabular"
+            "states, so call model.to_tabular() first"
         )
     return model
 

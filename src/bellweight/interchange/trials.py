@@ -47,7 +47,7 @@ class Trials:
                 f"{self.kind} cannot be copied ({type(problem).__name__}: {problem}): make it "
                 "without render_mode"
             ) from None
-        self.observation, _ = self.env.reset(seed=0)
+        self.env.reset(seed=0)
         self._kept = dict(vars(self.env))
         self._name = self._attribute()
         self._last: tuple[Any, Step] | None = None

@@ -70,23 +70,25 @@ class Rule(Policy):
     parameters: Any = ()
 
     def probabilities(self, model: TabularModel) -> FloatArray:
-        fn, numbers = self._function(), self._numbers()
+        fn, numbers = self.function(), self.numbers()
         takes_numbers = fn.__code__.co_argcount == 2
         states = model.states.astype(np.int64)
         chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
         return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
 
     def compiled(self, model: FunctionModel) -> CompiledPolicy:
-        return compiled_rule(model, self._function(), self._numbers())
+        return compiled_rule(model, self.function(), self.numbers())
 
     def chooser(self, model: LinearModel) -> Chooser:
-        return RuleChooser(model, self._function())
+        return RuleChooser(model, self.function())
 
-    def _numbers(self) -> FloatArray:
+    def numbers(self) -> FloatArray:
+        """Return the parameters as the compiled loops take them: at least one number."""
         numbers = np.array(self.parameters, dtype=np.float64).ravel()
         return numbers if len(numbers) else np.zeros(1)
 
-    def _function(self) -> Any:
+    def function(self) -> Any:
+        """Return the user's function, or say that a file could not hold it."""
         if isinstance(self.fn, files.Unstored):
             raise PolicyError(f"the rule {self.fn.text} was not stored: build Rule(fn) again")
         return self.fn
