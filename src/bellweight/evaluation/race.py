@@ -1,4 +1,4 @@
-"""Races: which of several policies costs least, with episodes spent where the choice is open.
+"""Races: which of several policies costs least; undecided policies get more episodes.
 
 All policies meet the same random numbers. After each look, whoever is worse than the leader beyond
 doubt drops out, and the others go on with twice the episodes. Each paired comparison is made at a
@@ -210,7 +210,7 @@ class Track:
     def _is_worse(self, name: str, leader: str, level: float) -> bool:
         gap = self._gap(name, leader)
         margin = one_sided(gap.half_width, len(self._costs[leader]), level)
-        # A difference that never varied says nothing about how it may.
+        # A difference that has not varied so far gives no estimate of its variance.
         varies = gap.half_width > _NO_SPREAD * abs(gap.mean)
         return varies and gap.mean > margin
 
@@ -240,7 +240,8 @@ class Track:
 
 
 def _most_looks(budget: int, look: int) -> int:
-    """Return how many looks there can be: two policies that are doubled until the budget ends."""
+    """Return the largest number of looks: two policies double their episodes to the budget's
+    end."""
     looks, goal = 1, look
     while 2 * goal < budget:
         goal, looks = 2 * goal, looks + 1

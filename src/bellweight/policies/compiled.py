@@ -107,7 +107,7 @@ def compiled_softmax(
     smoothing_mass: float,
     extend: float | None = None,
 ) -> CompiledPolicy:
-    """A target policy, replaced by the dual's softmax with its share in states with dual mass.
+    """A target policy mixed, in states with dual mass, with the softmax of the dual.
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
     With `extend`, states share their dual with those within this radius.

@@ -68,7 +68,7 @@ class GreedyChooser(Chooser):
     preference: FloatArray | None = None
 
     def kernel(self) -> Callable[[FloatArray], Any] | None:
-        """Return the problem's own way to find these actions; None: the general solver does."""
+        """Return the problem's own kernel for these actions, or None: use the general solver."""
         kernels, wanted = self.model.kernels, self._wanted
         if kernels is None or wanted is None:
             return None
@@ -132,7 +132,7 @@ class RuleChooser(Chooser):
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxChooser(Chooser):
-    """A target policy, replaced by the dual's softmax with its share in states with dual mass.
+    """A target policy mixed, in states with dual mass, with the softmax of the dual.
 
     `rows` are the softmax in the `states` (m, d); the `actions` (n, m) belong to its entries. It is
     over the actions that have a dual in the state: the others cannot be listed.
@@ -174,7 +174,7 @@ class ActionProgram:
         self._known: dict[bytes, FloatArray] = {}
         bounds = (model.action_lower, model.action_upper, model.integer_actions)
         self._first = IntegerProgram(model.action_rows, model.row_lower, model.row_upper, *bounds)
-        # The same with each price a row of its own, so that it can be held at its optimum.
+        # The same program with a row for each price, by which a price is held at its optimum.
         goals = [price] if preference is None else [price, preference]
         self._goals = [goal / max(float(np.abs(goal).max()), 1e-300) for goal in goals]
         self._second = IntegerProgram(
