@@ -1,4 +1,4 @@
-"""What can be proven about a policy: certificates, and checks that do not trust their maker.
+"""What can be proven about a policy: certificates, and a verifier that computes them again.
 
 Bounds on what is lost, the error bounds on the arithmetic behind them, and the verifier.
 """

@@ -74,7 +74,7 @@ _COROLLARY = ("greedy_bound", "weighted_residual", "residual_sup", "mismatch", "
 
 
 def _term_text(value: float) -> str:
-    """Return a number of a certificate; of one that is all but zero the size is enough."""
+    """Return a number of a certificate; two digits of one that is tiny or huge."""
     return number_text(value) if value == 0.0 or 1e-3 <= abs(value) < 1e9 else f"{value:.2g}"
 
 

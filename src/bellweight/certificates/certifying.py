@@ -1,10 +1,10 @@
 """Making certificates: what is proven on each kind of model.
 
 Coefficients that violate a row by at most v are repaired first (`repair`; on linear models the
-constant goes down by v / (1 - discount)), and v is known where every row is known. That is so on
-tabular models, on models of local parts, in the box of step models that declare enough (`exact`),
-and on linear models whose reachable states are priced (`estimated`: the policy's cost is simulated,
-and the bound holds with the stated one-sided confidence), and not where rows are a sample
+constant goes down by v / (1 - discount)), so v must be known over all rows. It is on tabular
+models, on models of local parts and in the box of step models that declare enough (`exact`), and on
+linear models whose reachable states are priced (`estimated`: the policy's cost is simulated, and
+the bound holds with the stated one-sided confidence). Where rows are a sample v is not known
 (`unproven`).
 """
 
@@ -178,7 +178,7 @@ def _with_corollary(
     occupancy = followed.weights
     assert occupancy is not None
     assert followed.residual is not None
-    # What the flow balance misses, and what that was computed with, passes through every step.
+    # The error of the flow balance, rounding included, adds up over all discounted steps.
     uncertain = (followed.residual + _flow_rounding(model)) / left
     chances = checked_probabilities(model, generated)
     differ = np.maximum(1.0 - by_state(model, greedy * chances), 0.0)
@@ -419,7 +419,7 @@ def _priced(rows: LinearRows, coef: FloatArray) -> _Priced:
         proven = max(0.0, -least_slack(rows.model, smaller, rows.box, factors))
         if proven <= allowed:
             return _Priced(smaller, proven, factors.tolist())
-    # Whole numbers may violate less than their relaxation: then the solver's word has to do.
+    # Whole numbers may violate less than their relaxation: then the solver's answer is taken.
     return _Priced(coef, violation if np.isfinite(proven) else np.inf, None)
 
 

@@ -1,4 +1,4 @@
-"""Numbers of a tabular model with a proven error: what `verify` is made of.
+"""Numbers of a tabular model with a proven error, as `verify` computes them.
 
 Values that a certificate describes, Bellman rows at them, and the cost and occupancy of a policy.
 Nothing here uses row sources, solvers of linear programs or the occupancy code. A sum of n terms in
@@ -156,7 +156,7 @@ class Feasible:
 
 
 def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
-    """Judge every row; what moves the value by less than `unit` is not looked at more closely."""
+    """Judge every row, with twice the digits where that may move the value by `unit` or more."""
     following = model.transition @ values.plain
     slack = model.cost + model.discount * following - values.plain[model.pair_state]
     size = np.abs(model.cost) + model.discount * (model.transition @ values.size)
@@ -298,7 +298,7 @@ def _policy_values(
         return cost + discount * (transition @ values) - values
 
     def shift(step: FloatArray) -> float:
-        # A constant part of the residual would come back discounted, again and again: all at once.
+        # A constant part of the residual recurs in every sweep, discounted: add the whole series.
         return 0.5 * discount / (1.0 - discount) * float(step.max() + step.min())
 
     start = _started(transition, discount, cost, np.zeros(model.n_states))
@@ -310,7 +310,7 @@ def _policy_values(
 def _started(
     matrix: sparse.csr_array, discount: float, constant: FloatArray, otherwise: FloatArray
 ) -> FloatArray:
-    """Return where an iteration starts: anywhere, as the residual at its end is checked."""
+    """Return a starting point; any will do, because the residual at the end is checked."""
     n = len(constant)
     if n > _DENSE:
         return otherwise

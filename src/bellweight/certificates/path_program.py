@@ -10,8 +10,8 @@ other share the step, a service takes at most what is in its queue, and queues f
 
 Every policy's path is feasible, so the mean of the minima is a lower bound on the optimal cost;
 fractions only lower it. It is the information relaxation of `relaxation` without a penalty, for
-states that are too many to list. The minimum of a path is bounded by its multipliers, so the
-solver's word is not needed. What comes after the horizon counts as the least cost.
+states that are too many to list. The minimum of a path is bounded by its multipliers, so the solver
+need not be trusted. What comes after the horizon counts as the least cost.
 """
 
 from __future__ import annotations

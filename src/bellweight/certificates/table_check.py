@@ -172,8 +172,8 @@ def _composed(certificate: Certificate, discount: float) -> Check:
 def _follows(certificate: Certificate, bound: float, unit: float, error: float) -> Check:
     """Check that the loss is at most the corollary's bound.
 
-    It follows from the theorem's bound found here, or from the corollary's own terms. What the
-    arithmetic here may be off is no reason to refuse a claim.
+    It follows from the theorem's bound found here, or from the corollary's own terms. The error of
+    the arithmetic here is allowed for.
     """
     claimed = certificate.greedy_bound
     allowed = TOLERANCE * max(unit, abs(bound)) + error
@@ -210,7 +210,7 @@ def _chances(model: TabularModel, policy: Record) -> FloatArray:
     totals = _per_state(model, chances)
     if not (chances.min() >= 0.0 and np.abs(totals - 1.0).max() <= tolerances.PROBABILITY):
         raise FileError("the policy is not a distribution over admissible actions in every state")
-    # What is missing from one would count as a cost of zero.
+    # Missing probability would count as a cost of zero.
     return chances / totals[model.pair_state]
 
 

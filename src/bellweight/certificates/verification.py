@@ -3,7 +3,7 @@
 Every number is computed again from the model, and a claim is compared with what was found, never
 with another claim. A certificate passes only if its statement follows: the optimum is at least
 `value`, the policy costs at most `cost` and loses at most `bound`, within `TOLERANCE` of the cost
-that was found. Other claims must be found again too; what is not checked is said.
+that was found. Other claims must be found again too; the outcome says what is not checked.
 
 What is independent of the code that made the certificate:
 

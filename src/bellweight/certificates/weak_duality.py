@@ -10,7 +10,7 @@ multipliers y of the rows, with reduced = price - rows' y,
     price' z >= sum_i y_i (row_lower_i if y_i > 0 else row_upper_i)
               + sum_j reduced_j (lower_j if reduced_j > 0 else upper_j).
 
-So multipliers prove a bound, wherever they come from: whoever checks it only adds up. The bound
+So multipliers prove a bound, wherever they come from: checking it takes sums only. The bound
 holds for all real pairs, so for whole-number ones too. Sums are of exact fractions, so that on a
 side without limit a reduced price of zero is distinguished from one just below zero.
 """

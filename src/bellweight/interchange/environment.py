@@ -14,7 +14,7 @@ from bellweight.policies.tables import by_state
 
 
 class Table(Mapping[int, dict[int, list[tuple[float, int, float, bool]]]]):
-    """P of an environment, made as it is read: as lists it would take many times the model.
+    """The table P, computed as it is read: lists would take many times the model's memory.
 
     P[state][action] is a list of (probability, next, reward, terminated), of admissible actions.
     """

@@ -122,7 +122,7 @@ def _check_straight(
     last: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Refuse a step or a cost that is no line between two bends, on the way from state to state."""
+    """Refuse a step or a cost that is not affine between two bends on a line between states."""
     normals, offsets = bends_at(model, action, noise)
     if np.array_equal(first, last):
         return
@@ -151,7 +151,7 @@ def _rounding(
 ) -> float:
     """Return by how much step or cost may be off because states and bends are rounded.
 
-    It is what a state moved by some rounding errors makes of them, within the box.
+    It is how much they change when a state moves by some rounding errors within the box.
     """
     low, high = model.finite_box()
     inwards = np.where(state > 0.5 * (low + high), -1.0, 1.0)

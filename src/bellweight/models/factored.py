@@ -6,10 +6,11 @@ move independently, and coordinate i looks at few of them:
     P(next | x, a) = product over i of law_i(next_i | x on its scope, a),
     cost(x, a)     = sum of functions of few coordinates and the action.
 
-Nothing lists the joint successors, of which there are as many as states. Episodes draw one number
-for each coordinate. The expectation of a function of few coordinates is a sum over their values, so
-that rows are exact for bases of such functions, and `LocalRows` searches the rows of all states
-(Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms for factored MDPs", 2003).
+The joint successors, of which there are as many as states, are never listed. Episodes draw one
+number for each coordinate. The expectation of a function of few coordinates is a sum over their
+values, so that rows are exact for bases of such functions, and `LocalRows` searches the rows of all
+states (Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms for factored MDPs",
+2003).
 """
 
 from __future__ import annotations
@@ -260,8 +261,8 @@ class FactoredModel(FunctionModel):
     def expand(self, states: Any, actions: IntArray) -> tuple[Any, Any, Any]:
         """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs.
 
-        E is the largest number of joint successors of a pair; this is for small models and for
-        tests, nothing else lists them.
+        E is the largest number of joint successors of a pair; only small models and tests list
+        them.
         """
         laws = [table.at(states, actions) for table in self.law_tables]
         reached = [[np.flatnonzero(law[n]) for law in laws] for n in range(len(states))]

@@ -170,8 +170,8 @@ class FunctionModel(ABC):
     def loops_of_a_step(self, rng: np.random.Generator, most: int) -> Loops:
         """Return the loops of one step of a path: what can happen, and with which chances.
 
-        Noise without a short list of values has at most so many nodes, drawn for this step: each
-        has the law of the noise.
+        Noise without a short list of values is replaced by at most `most` nodes drawn for this
+        step, each with the law of the noise.
         """
         return self.loops
 
@@ -200,7 +200,7 @@ def action_labels(labels: Any, name: str) -> tuple[str, ...]:
 
 
 def joined_written(first: Written, second: Written) -> Written:
-    """Return the functions that two bases bring along, which must be the same ones."""
+    """Return the user's functions of two bases, which must be the same ones."""
     if first and second and first != second:
         raise BasisError(
             "two Custom bases with functions of their own cannot be simulated together: put their "

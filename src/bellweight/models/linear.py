@@ -41,7 +41,7 @@ _INSIDE = 1e-9  # how far a constraint may be violated by rounding, relative to 
 
 
 class Kernels:
-    """Compiled fast paths that a problem registers; each may return None: not available.
+    """Compiled code that a problem registers to find actions; a method may return None.
 
     `greedy_action` and `random_action` return functions for the use of one thread, which may keep
     buffers: what such a function returns is valid until it is called again.
@@ -200,7 +200,7 @@ class LinearModel(files.Saved, files.Changed):
         apart = ("name", "kernels", "first_cost", "cost_growth")
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         tail = None if self.first_cost is None else (self.first_cost, self.cost_growth)
-        # The last two under the one name of files of format 1, which know their model by it.
+        # The last two share a name, as in files of format 1: these know their model by this digest.
         return identity.digest(given | {"cost_bound": tail})
 
     @classmethod
@@ -399,7 +399,7 @@ class LinearModel(files.Saved, files.Changed):
         self._check_sampled_noise(states[:_CHECK_POINTS], rng)
 
     def _check_sampled_noise(self, states: FloatArray, rng: np.random.Generator) -> None:
-        """Compare a noise function's draws with its mean at some initial states, doing nothing."""
+        """Compare a noise function's draws with its mean at initial states and least actions."""
         if not isinstance(self.noise, Sampled):
             return
         actions = np.broadcast_to(self.action_lower, (_CHECK_DRAWS, self.n_action_variables))
@@ -510,7 +510,7 @@ def _extremes(rows: Matrix, low: FloatArray, high: FloatArray) -> tuple[FloatArr
 
 
 def _product(rows: Matrix, vector: FloatArray) -> FloatArray:
-    """Return rows @ vector where an infinite entry counts only if it is used."""
+    """Return rows @ vector; an infinite entry counts only where its coefficient is not zero."""
     finite = np.where(np.isfinite(vector), vector, 0.0)
     endless = np.asarray(rows @ (~np.isfinite(vector)).astype(float)) > 0.0
     return np.where(endless, np.inf, np.asarray(rows @ finite))

@@ -400,7 +400,7 @@ class StepModel(FunctionModel):
 
     @cached_property
     def initial_laws(self) -> tuple[AnyLaw, ...]:
-        """The laws of the coordinates of the first state; of no use where that is a function."""
+        """The laws of the first state's coordinates; meaningless where it is a function."""
         return first_laws(self.initial, self.integer)
 
     @property

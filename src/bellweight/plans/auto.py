@@ -3,8 +3,8 @@
 Candidates are solved on shared rows; every distinct policy they lead to takes part, PIA's iterates
 and phases included. Policies are raced on common random numbers (`evaluation.race`), and the winner
 is judged once more on fresh ones. On event models constraint states are then re-drawn from the
-winner's occupancy (`plans.resampling`), the methods that use it are run on them, and whoever was
-left races against what they find.
+winner's occupancy (`plans.resampling`), the methods that use it are run on them, and the policies
+that are left race against the new ones.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Candidate(Short):
 class Auto(Plan[RaceResult]):
     """Try a portfolio and return the policy that wins, with the places of all.
 
-    A policy or result of the user's keeps its place unless another is better beyond doubt.
+    A policy or result that the user brings wins unless another is clearly better.
 
     Args:
         candidates: names with methods, plans, `Candidate`s, policies or results; a list gets names
@@ -187,7 +187,7 @@ def default_regularisations(setup: Setup) -> tuple[float, ...]:
 def portfolio(deltas: Sequence[float]) -> dict[str, Candidate]:
     """Return the default candidates; only PIA, which takes longest, is not regularised.
 
-    `FromPolicy` has the weights of where acting at random leads, the paper's *Random*.
+    `FromPolicy` takes the occupancy of acting at random as weights: the paper's *Random*.
     """
     methods: dict[str, Method] = {
         "Fixed": Fixed("initial"),
@@ -359,10 +359,10 @@ class _Search:
         self._policies |= on_the_way
 
     def _cannot_win(self, name: str, thing: Any) -> bool:
-        """Return whether what is known already speaks against a candidate.
+        """Return whether a candidate need not be tried.
 
-        Costs must be exact. One policy may be proven optimal; and where a method got clearly worse
-        by a regularisation, more of it is not tried.
+        Where costs are exact, nothing is tried once a policy is proven optimal, and no more
+        regularisation of a method that a smaller one made clearly worse.
         """
         if not self._backend.lists_states or not isinstance(thing, Candidate):
             return False
@@ -408,7 +408,7 @@ class _Search:
         result = run_part(setup, thing, quiet, stop=_STOP, visit=iterates.append)
         self._policies[name] = result.policy
         self._results[name] = result
-        # Iterates of other methods act on weights that their own policies do not come from.
+        # Only PIA takes its weights from the policies of its own iterates.
         return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
 
     def _race(self, number: int) -> None:
@@ -449,7 +449,7 @@ class _Search:
         )
 
     def _winner(self) -> RankedPolicy:
-        """Return who won: policies that the user had give way only to better ones beyond doubt."""
+        """Return the winner; a policy that the user brought loses only to a clearly better one."""
         first, *others = self._races[-1].standings
         own = [s for s in others if s.name in self._ready and not s.dropped]
         if first.name in self._ready or not own:

@@ -175,8 +175,8 @@ class EnrichedResult(ChosenResult):
 class Enriched(Plan[EnrichedResult]):
     """A plan that lets the basis grow: `solve(model, Polynomial(1), Enriched())`.
 
-    For tabular models, where cost and bound are exact. The seconds of `stop` are for all rounds
-    together.
+    On tabular models cost and bound are exact; on event and step models with sampled rows costs are
+    simulated. The seconds of `stop` are for all rounds together.
 
     Args:
         method: chooses the weights in every round.
@@ -211,7 +211,7 @@ class Enriched(Plan[EnrichedResult]):
         checks.count(self.patience, "patience")
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
-        """Solve, add functions where the dual has mass, and solve again while that helps."""
+        """Solve, add functions where the dual has no mass, and solve again while that helps."""
         rows, model = settings.setup().listed_rows, settings.model
         if rows is None or getattr(model, "value_counts", None) is not None:
             raise ArgumentError(
@@ -285,7 +285,7 @@ class _Run:
         if result.cost is None:
             result = replace(result, cost=self._simulated_cost(result.policy))
         if self.best is None:
-            # From here on as it was fitted, so that what is drawn at random is drawn once.
+            # Keep the fitted basis, so that its random parts are drawn only once.
             self._basis = result.basis
         self.added = (*self.added, *new)
         return result
@@ -385,7 +385,7 @@ class _Run:
         offered = candidates_at(
             found.points[places],
             self._touching(result),
-            # In a continuum nobody comes to the same state twice.
+            # Where coordinates are real no state is met twice, so its indicator is of no use.
             indicators=self.backend.lists_states or bool((found.points % 1.0 == 0.0).all()),
         )
         new = choice.best(offered, n)

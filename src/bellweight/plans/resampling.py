@@ -1,10 +1,10 @@
 """Constraint states re-drawn from where a good policy goes, round after round.
 
 The sample of constraint states moves the cost more than the weights do. A state that no good policy
-visits tells little; one that it visits often is worth a row. Each round therefore adds to the first
-sample, without which the value function is free where the policy never goes, as many states drawn
-from the occupancy of the best policy so far, and keeps those where the last dual has mass: their
-rows held the value function down.
+visits tells little; one that it visits often is worth a row. Each round therefore adds as many
+states drawn from the occupancy of the best policy so far, and the states where the last dual has
+mass, whose rows limit the value function. The first sample stays: without it nothing limits the
+value function where the policy never goes.
 """
 
 from __future__ import annotations

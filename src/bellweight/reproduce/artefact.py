@@ -102,7 +102,7 @@ class Reproduction(ABC):
 
     @property
     def caption(self) -> str:
-        """What the picture shows, if there is one; it must do for those who cannot see it."""
+        """What the picture shows, if there is one, also for those who cannot see it."""
         return ""
 
     def figure(self) -> Figure | None:

@@ -291,5 +291,5 @@ def _sharpened(
     try:
         return sharpen(rows, cost, moments, start)
     except RuntimeError:
-        # A basis that is singular up to rounding: least squares decides what it leaves open.
+        # A basis that is singular up to rounding: least squares picks one of its solutions.
         return sharpen(rows.toarray(), cost, moments, start)
