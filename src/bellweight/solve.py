@@ -53,8 +53,8 @@ __all__ = [
     "watch_of",
 ]
 
-_HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
-_MUCH = 0.01  # of the bound: a repair that takes more is told
+_HUGE = 1e9  # a coefficient so many times as large as the objective is warned of
+_MUCH = 0.01  # of the bound: a repair that takes more is warned of
 _NEXT_TO_NOTHING = 1e-9  # of a typical cost: a bound this small is zero but for rounding
 Watch = Callable[[HistoryEntry], None]
 Rows = AllRows | SampledRows | DrawnRows | PricedRows | LocalRows
@@ -120,7 +120,7 @@ def solve(
             exactly on tabular models and elsewhere by about a second of simulation:
             `result.judgement`. A policy that is no better is warned of.
 
-    What is compiled is said on stderr and is not counted in `result.seconds`.
+    Compilation is announced on stderr and not counted in `result.seconds`.
 
     Returns:
         A `Result`, or what the plan returns.

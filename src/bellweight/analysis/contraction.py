@@ -138,7 +138,7 @@ def _jacobian(duals: _Duals, weights: FloatArray) -> LocalJacobian:
     support = np.isin(face.tight, dual.keys)
     bounds = face.bound_rows
     if len(bounds):
-        # A bound with a multiplier stays active, which leaves y only the directions along it.
+        # A bound with a multiplier stays active, so y moves only along it.
         left = face.inner_moments - tight[support].T @ dual.values
         push = nnls(bounds.T, left)[0]
         pushed = push > tolerances.DUAL * float(np.abs(face.inner_moments).max())
@@ -184,7 +184,7 @@ def sampled_dual_lipschitz(model: TabularModel, basis: Basis, n: int, seed: int)
 
 
 def _random_weights(rng: np.random.Generator, n_states: int) -> FloatArray:
-    """Return random weights: even, uneven, or with little mass but on a few states."""
+    """Return random weights: even, uneven, or concentrated on a few states."""
     concentration = 10.0 ** rng.uniform(-1.5, 0.5)
     weights = rng.dirichlet(np.full(n_states, concentration))
     return np.asarray(0.999 * weights + 0.001 * rng.dirichlet(np.ones(n_states)))

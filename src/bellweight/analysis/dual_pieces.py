@@ -115,7 +115,8 @@ class Enumeration:
         for found in sorted(candidates, key=lambda candidate: -candidate.slope):
             weights, excluded = self._weights(found)
             if not excluded:
-                # A candidate that could be neither found nor excluded still bounds what may be.
+                # A candidate that could be neither confirmed nor excluded still gives an upper
+                # bound.
                 return Piece(
                     found.slope,
                     weights is not None,
@@ -186,7 +187,7 @@ class Enumeration:
         level = share * np.linalg.solve(triangle.T, self.features.T)
         inside = orthogonal @ level
         outside = self.rows[rest] @ np.linalg.solve(triangle, level)
-        # A row of the first that is nowhere positive, or of the second nowhere negative: no piece.
+        # No piece if a row of the first is nowhere positive, or one of the second nowhere negative.
         if (inside.max(axis=1) > _THIN).all() and (outside.min(axis=1) < -_THIN).all():
             slope, states = half_diameter(inside.T)[:2]
             yield _Candidate(slope / share, states, support, inside, outside)
@@ -221,7 +222,7 @@ def _inner_weights(signed: FloatArray) -> tuple[FloatArray | None, bool]:
 
     max s   s.t.   signed c >= s,   c >= s,   sum c = 1,   which always has a solution.
 
-    Weights of margin s at most `_THIN` are none; the proof does not rest on the solver's word.
+    Weights of margin s at most `_THIN` are none; the proof does not rely on the solver.
     """
     m, n = signed.shape
     matrix = np.zeros((m + n + 1, n + 1))
@@ -304,7 +305,8 @@ def half_diameter(points: FloatArray) -> tuple[float, tuple[int, int], bool]:
     """Return half the largest 1-norm distance of points (n, s), the two, and whether it is exact.
 
     Pair by pair, or as the widest extent over the 2^(s - 1) sign vectors, whichever is less work;
-    where both are too much, by going to the farthest point until that does not help: a lower bound.
+    where both are too much, by moving to the farthest point while the distance grows: a lower
+    bound.
     """
     n, s = points.shape
     by_pairs, by_signs = float(n) * n * s, float(n) * s * 2.0 ** min(s - 1, 1000)

@@ -54,7 +54,7 @@ class WeightEffect:
 
     `matters` is False when one coefficient vector, `common` (K,), is optimal for all of them;
     otherwise `common` is the one that is optimal for their average. `same_weights` says that the
-    candidates' moments hardly differ, so that the question has no content. `shortfall` (V,) is what
+    candidates' moments hardly differ, so that nothing is compared. `shortfall` (V,) is what
     `common` gives up of each candidate's optimum `objective` (V,). `changes` lists what differs
     between the candidates' own coefficients `coef` (V, K), what moves the value most first.
     `distinct` counts the coefficient vectors met along all segments between candidates, at least
@@ -242,7 +242,7 @@ def _found(setup: Setup, name: str, candidate: Candidate) -> list[Point]:
             raise KeyboardInterrupt
         return [one.point for one in outcome.phases or (outcome.iterate,)]
     same_model = candidate.model_digest == setup.model.digest
-    # The iterates of a result are moments of its basis, which names alone do not tell apart.
+    # The weights of a result are moments of its basis, and other bases may have the same names.
     if not (same_model and identity.same(candidate.basis, setup.basis)):
         raise ArgumentError(
             f"candidate {name} is the result of another model or basis: solve it again with these"

@@ -162,7 +162,7 @@ class TabularBackend(Backend[TabularModel]):
     ) -> Visited:
         model = self.model
         rows = TabularRows(model, basis)
-        # Repaired where rows are violated, so that values are what they are shown as: bounds.
+        # Repaired where rows are violated, because the values are shown as lower bounds.
         value = rows.values(repaired(rows, coef, moments).coef)
         occupancy = exact_occupancy(model, policy).weights
         assert occupancy is not None

@@ -65,7 +65,7 @@ def check_linear(model: LinearModel) -> Report:
 
 @dataclass(frozen=True, eq=False)
 class _Recorder(Chooser):
-    """Another chooser; the states it sees are checked, its actions are checked and kept."""
+    """Wraps another chooser: checks the states it sees, checks and keeps its actions."""
 
     sample: LinearSample
     chooser: Chooser
@@ -166,7 +166,7 @@ class LinearSample:
             )
         wrong = self.model.inadmissible(states, actions)
         if wrong is not None:
-            # A state without any admissible action is the deeper fault.
+            # First report a state without any admissible action: it explains the rest.
             self.require_action(states[wrong[0]])
             raise error(
                 f"{what} in the state where {self.model.state_text(states[wrong[0]])} is not "
@@ -397,7 +397,7 @@ def check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Rep
     sample, chooser = LinearSample(model), policy.chooser(model)
     states = sample.states
     if isinstance(policy, DualSoftmax):
-        # Only there does it differ from its target.
+        # Only in these states does it differ from its target.
         states = np.vstack([model.check_states(policy.dual.states, "the dual"), states])
     keys = np.arange(len(states), dtype=np.uint64)
     chosen = []
@@ -421,7 +421,7 @@ def check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Rep
 
 
 def _check_alone(chooser: RuleChooser, states: FloatArray, actions: FloatArray) -> None:
-    """Check that a rule does not look at the other states that it is asked about."""
+    """Check that a rule's action in a state does not depend on the other states given with it."""
     choose, key = chooser.worker(), np.zeros(1, np.uint64)
     for state, action in zip(states, actions, strict=True):
         alone = choose(state[None], key, 0)[0][0]
