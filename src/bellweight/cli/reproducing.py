@@ -119,7 +119,7 @@ def _one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progre
     artefact, settings = _prepared(name, **words, folder=out)
     if out is not None:
         folder.make(out)
-        # Its own file is written anew; the others must do for the page.
+        # Its own file is written again; the page needs the others, so they must be readable.
         index.documents(out, ignoring=name)
     found, written = _computed(artefact, settings, out, progress)
     lines = []
