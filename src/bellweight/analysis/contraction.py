@@ -54,8 +54,6 @@ __all__ = [
 ]
 
 _LIMIT = 1_000_000
-_SINGULAR = 1e-12  # reciprocal condition below which rows count as dependent
-_THIN = 1e-9
 _NEARBY = (1e-2, 1e-4)  # lengths of the steps between nearby weights
 
 
@@ -146,11 +144,13 @@ def _jacobian(duals: _Duals, weights: FloatArray) -> LocalJacobian:
     else:
         free, idle = np.eye(tight.shape[1]), bounds
     seen = tight[support] @ free
-    inverse = np.linalg.pinv(seen.T, rcond=_SINGULAR)
-    level = free @ np.linalg.lstsq(seen, dual.values, rcond=_SINGULAR)[0]
+    inverse = np.linalg.pinv(seen.T, rcond=tolerances.SINGULAR)
+    level = free @ np.linalg.lstsq(seen, dual.values, rcond=tolerances.SINGULAR)[0]
     others = np.concatenate([tight[~support] @ level, idle @ level])
-    edge = _THIN * float(np.max(dual.values, initial=0.0))
-    full = np.linalg.matrix_rank(seen, tol=_SINGULAR * np.linalg.norm(seen)) == free.shape[1]
+    edge = tolerances.THIN * float(np.max(dual.values, initial=0.0))
+    full = (
+        np.linalg.matrix_rank(seen, tol=tolerances.SINGULAR * np.linalg.norm(seen)) == free.shape[1]
+    )
     thick = float(np.min(dual.values, initial=np.inf)) > edge
     inner = inverse @ free.T
     transform = duals.program.coordinates.transform

@@ -36,8 +36,6 @@ from bellweight.weights.loop import Method, Stop
 from bellweight.weights.loop import select_weights as run_method
 from bellweight.weights.methods import PIA, Fixed, FromPolicy
 
-_SAME = 1e-7  # coefficients this close, relative to the largest term, are the same
-
 
 @dataclass(frozen=True)
 class Change:
@@ -106,7 +104,7 @@ class WeightEffect:
     def _cost_line(self) -> str:
         if self.lowest is None or self.highest is None:
             return "cost of the policies: not asked for (episodes=...)"
-        if self.highest - self.lowest <= 1e-9 * abs(self.highest):
+        if self.highest - self.lowest <= tolerances.SAME_COST * abs(self.highest):
             return f"cost of the policies: {self.highest:,.6g} for all"
         if self.comparison is not None:
             clear = any(gap.is_clear for gap in self.comparison.differences.values())
@@ -183,7 +181,12 @@ def _effect(
         reached = [*costs, *(setup.cost(one.greedy).mean for one in met)]
     moments = np.array([end.moments for end in ends])
     return WeightEffect(
-        same_weights=bool((np.ptp(moments, axis=0) <= _SAME * np.abs(moments).max(axis=0)).all()),
+        same_weights=bool(
+            (
+                np.ptp(moments, axis=0)
+                <= tolerances.SAME_COEFFICIENTS * np.abs(moments).max(axis=0)
+            ).all()
+        ),
         matters=bool((shortfall > margin).any()),
         names=tuple(iterates),
         moments=moments,
@@ -326,7 +329,7 @@ def _distinct(iterates: list[Iterate]) -> list[Iterate]:
     kinds: list[Iterate] = []
     for one in iterates:
         coef = one.solution.coef
-        scale = _SAME * float((np.abs(coef) * size).max())
+        scale = tolerances.SAME_COEFFICIENTS * float((np.abs(coef) * size).max())
         if not any((np.abs(coef - kind.solution.coef) * size).max() <= scale for kind in kinds):
             kinds.append(one)
     return kinds
@@ -338,5 +341,9 @@ def _changes(setup: Setup, iterates: list[Iterate]) -> tuple[Change, ...]:
     low, high = coef.min(axis=0), coef.max(axis=0)
     share = (high - low) * size
     largest = float((np.abs(coef) * size).max())
-    order = [k for k in np.argsort(-share, kind="stable") if share[k] > _SAME * largest]
+    order = [
+        k
+        for k in np.argsort(-share, kind="stable")
+        if share[k] > tolerances.SAME_COEFFICIENTS * largest
+    ]
     return tuple(Change(setup.rows.names[k], float(low[k]), float(high[k])) for k in order)

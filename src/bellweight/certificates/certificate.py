@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from bellweight.certificates.fields import FORMAT, HEADER, checksum, fault, read_fields
-from bellweight.common import files
+from bellweight.common import files, tolerances
 from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, FileError
 from bellweight.display import Column, Table, facts_text, number_text
@@ -30,7 +30,7 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.results.gap import Gap
 
-TOLERANCE = 1e-8
+TOLERANCE = tolerances.VERIFIED
 """How far a claimed number may be from the one a verifier finds, relative to the cost found."""
 
 OTHER_POLICY = "the corollary is about the result's own policy"

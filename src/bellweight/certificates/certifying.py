@@ -73,7 +73,6 @@ from bellweight.weights.methods import DIA
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _SHRUNK = (0.0, 1e-12, 1e-10, 1e-8)  # of the coefficients: see `_priced`
-_CLOSE = 1e-9  # of the largest coefficient: what multipliers may add to a violation
 _ROUNDINGS = 32  # of a sum beyond those of its terms
 
 
@@ -412,7 +411,7 @@ def _priced(rows: LinearRows, coef: FloatArray) -> _Priced:
         return _Priced(coef, violation, None)
     multipliers = rows.multipliers(coef)
     assert multipliers is not None
-    allowed = violation + _CLOSE * float(np.abs(coef).max())
+    allowed = violation + tolerances.MULTIPLIERS * float(np.abs(coef).max())
     proven = np.inf
     for share in _SHRUNK:
         smaller, factors = (1.0 - share) * coef, (1.0 - share) * multipliers

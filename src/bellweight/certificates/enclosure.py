@@ -218,7 +218,7 @@ def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class FollowedChain:
     """Where a policy goes: its occupancy (S,), and how far that may be off in the 1-norm."""
 
     transition: sparse.csr_array
@@ -229,7 +229,7 @@ class Course:
     occupancy_error: float
 
 
-def course(model: TabularModel, chances: FloatArray) -> Course:
+def followed_chain(model: TabularModel, chances: FloatArray) -> FollowedChain:
     """Return a policy's chain and its occupancy, by iteration, with the error it has left."""
     used = np.flatnonzero(chances)
     entries = (chances[used], used, np.searchsorted(used, model.pair_start))
@@ -251,7 +251,7 @@ def course(model: TabularModel, chances: FloatArray) -> Course:
     start = _started(backward, discount, inflow, model.initial)
     mass = _iterated(residual, start, lambda step: float(np.abs(step).sum()))
     rest = float(np.abs(residual(mass)).sum()) + 3.0 * gamma(n_terms) * float(np.abs(mass).sum())
-    return Course(transition, cost, n_terms, left, mass, rest / left)
+    return FollowedChain(transition, cost, n_terms, left, mass, rest / left)
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class PolicyCost:
     rounding: float
 
 
-def policy_cost(model: TabularModel, followed: Course) -> PolicyCost:
+def policy_cost(model: TabularModel, followed: FollowedChain) -> PolicyCost:
     """Return a policy's expected cost with a proven error.
 
     With the residual of values J, initial' (J^pi - J) = occupancy' residual / (1 - discount): the
@@ -289,7 +289,7 @@ def policy_cost(model: TabularModel, followed: Course) -> PolicyCost:
 
 
 def _policy_values(
-    model: TabularModel, followed: Course, cost: FloatArray
+    model: TabularModel, followed: FollowedChain, cost: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return values (S,) that solve J = cost + discount P J nearly, and their residual's size."""
     discount, transition = model.discount, followed.transition

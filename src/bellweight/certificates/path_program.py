@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.certificates.relaxation import STREAM, PathTask, RelaxedBound, checked_steps
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.models import EventModel, Model
@@ -96,7 +97,7 @@ def _affine_cost(model: EventModel) -> tuple[FloatArray, float]:
     level, slopes = float(cost[0, 0]), cost[1 : d + 1, 0] - cost[0, 0]
     off = np.abs(cost - (level + states @ slopes)[:, None]).max(axis=1)
     worst = int(np.argmax(off))
-    if off[worst] > 1e-9 * (1.0 + np.abs(cost[worst]).max()) or (slopes < 0.0).any():
+    if off[worst] > tolerances.DECLARED * (1.0 + np.abs(cost[worst]).max()) or (slopes < 0.0).any():
         raise ArgumentError(
             f"the cost in state {states[worst].tolist()} is not that of an affine function of the "
             "queues that never falls, the same for all actions: use relaxed_bound(model, result)"

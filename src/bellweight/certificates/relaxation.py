@@ -148,7 +148,7 @@ def checked_steps(model: Model, paths: int, horizon: int | None, confidence: flo
     paths that decide how often the bound fails would hardly be seen.
     """
     checks.positive(confidence, "confidence", below=1.0)
-    fewest = max(_FEWEST, ceil((1.0 - 1e-9) / (1.0 - confidence)))
+    fewest = max(_FEWEST, ceil(round(1.0 / (1.0 - confidence), 6)))
     if checks.count(paths, "paths") < fewest:
         raise ArgumentError(
             f"paths is {paths}, expected at least {fewest:,} for a confidence of {confidence:g}"

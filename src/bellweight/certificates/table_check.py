@@ -23,9 +23,9 @@ from bellweight.certificates.claims import (
 )
 from bellweight.certificates.enclosure import (
     Described,
-    course,
     described,
     feasible,
+    followed_chain,
     gamma,
     policy_cost,
 )
@@ -44,7 +44,7 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
     record = Record(certificate.record)
     coef = record.coefficients()
     chances = _chances(model, record.part("policy"))
-    followed = course(model, chances)
+    followed = followed_chain(model, chances)
     costs = policy_cost(model, followed)
     cost, error, unit = costs.cost, costs.error, costs.size
     basis = described(model, record.part("basis"), len(coef))
@@ -115,7 +115,7 @@ def _corollary(
         raise FileError("the weights are not a distribution over the states")
     _check_moments(record, basis, weights)
     generated = _chances(model, record.part("generated"))
-    followed = course(model, generated)
+    followed = followed_chain(model, generated)
     occupancy = followed.occupancy
     mismatch = float(np.abs(occupancy - weights).sum())
     differ = np.maximum(1.0 - _per_state(model, chances * generated), 0.0)
@@ -184,7 +184,7 @@ def _follows(certificate: Certificate, bound: float, unit: float, error: float) 
 def _check_moments(record: Record, basis: Described, weights: FloatArray) -> None:
     stated = record.numbers("moments", basis.n_basis)
     found, size = basis.moments(weights)
-    wrong = np.flatnonzero(~(np.abs(found - stated) <= 1e-7 * size))
+    wrong = np.flatnonzero(~(np.abs(found - stated) <= tolerances.MOMENTS_VERIFIED * size))
     if len(wrong) > 0:
         k = wrong[0]
         raise FileError(

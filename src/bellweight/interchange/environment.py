@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray
 from bellweight.models import TabularModel
 from bellweight.policies.tables import by_state
@@ -94,5 +95,5 @@ def _exact(chances: Any) -> Any:
 def _final_states(model: TabularModel) -> BoolArray:
     """Return which states (S,) cannot be left and cost nothing, whatever is done."""
     stays = model.transition[np.arange(model.n_pairs), model.pair_state]
-    at_rest = (np.asarray(stays).ravel() >= 1.0 - 1e-12) & (model.cost == 0.0)
+    at_rest = (np.asarray(stays).ravel() >= 1.0 - tolerances.CHANCES) & (model.cost == 0.0)
     return by_state(model, at_rest.astype(np.float64)) == np.diff(model.pair_start)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
-
-_ROUNDING = 1e-12
 
 
 def shared_places(table: FloatArray) -> FloatArray | None:
@@ -31,4 +30,4 @@ def shared_places(table: FloatArray) -> FloatArray | None:
         for f in sorted(rivals, key=lambda k: places[k]):
             if places[e] < places[f] + most[f] and places[f] < places[e] + most[e]:
                 places[e] = places[f] + most[f]
-    return places if (places + most).max() <= 1.0 + _ROUNDING else None
+    return places if (places + most).max() <= 1.0 + tolerances.CHANCES else None

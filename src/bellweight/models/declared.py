@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from bellweight.models.step import StepModel
 
 _CHECKED = 64
-_SAME = 1e-9
 _ROUNDED = 64.0 * 2.0**-53  # of a state's size: how far rounding may move a bend
 
 
@@ -134,7 +134,7 @@ def _check_straight(
     points = [left, 0.5 * (left + right), right]
     for name in ("step", "cost"):
         numbers = [_answer(model, name, x, action, noise) for x in points]
-        allowed = _SAME * (float(np.sum(np.abs(numbers))) + 1.0)
+        allowed = tolerances.DECLARED * (float(np.sum(np.abs(numbers))) + 1.0)
         allowed += max(_rounding(model, name, x, action, noise) for x in points)
         if np.abs(numbers[0] - 2.0 * numbers[1] + numbers[2]).max() > allowed:
             between = " and ".join(str([float(f"{v:.6g}") for v in x]) for x in (left, right))
@@ -172,7 +172,7 @@ def _check_pair(
         size = np.abs(before).max() + np.abs(after).max() + 1.0
         change = float(np.abs(before - after).max())
         moved = apart + _ROUNDED * float(np.abs([first, second]).max())
-        if change > getattr(model.lipschitz, name) * moved + _SAME * size:
+        if change > getattr(model.lipschitz, name) * moved + tolerances.DECLARED * size:
             raise ModelError(
                 f"lipschitz.{name} is {getattr(model.lipschitz, name):g}, but between the states "
                 f"{first.tolist()} and {second.tolist()}, {apart:.3g} apart, {name} changes by "

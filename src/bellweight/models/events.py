@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import checks, identity
+from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
@@ -431,7 +431,9 @@ class EventModel(FunctionModel):
             chances = [given(**{name: cell[name] for name in named}) for cell in cells]
             given = np.array(chances, dtype=object).reshape(shape)
         table = checks.float_array(given, "probability", shape)
-        wrong = checks.first_index((table < 0.0) | (table.sum(axis=1, keepdims=True) > 1.0 + 1e-9))
+        wrong = checks.first_index(
+            (table < 0.0) | (table.sum(axis=1, keepdims=True) > 1.0 + tolerances.DECLARED)
+        )
         if wrong is not None:
             raise ModelError(
                 f"the probabilities of action {wrong[0]} ({self.label(wrong[0])}) are negative or "

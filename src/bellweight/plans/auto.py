@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.backends import Estimate, Iterate, Setup, backend_of
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
@@ -39,7 +39,6 @@ _SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_re
 _VISITED_SHARES = (3e-3, 3e-2, 3e-1)  # the same where the states that matter are known
 _SMOOTHED = ", smoothed by "
 _CLEARLY_WORSE = 1e-4  # share of the cost
-_OPTIMAL = 1e-6  # share of the cost that may be rounding
 _FINAL = 0.2  # share of the budget that judges the winner
 _SOLVING = 0.6  # share of the time limit after which no candidate is begun
 _RACING = 0.85  # and after which the race ends
@@ -496,7 +495,9 @@ def _is_optimal(result: Result) -> bool:
     """Return whether a policy is proven to be as good as any."""
     if result.cost is None or result.lower_bound is None or not result.is_exact:
         return False
-    return result.cost.mean - result.lower_bound <= _OPTIMAL * abs(result.cost.mean)
+    return result.cost.mean - result.lower_bound <= tolerances.PROVEN_OPTIMAL * abs(
+        result.cost.mean
+    )
 
 
 def _others(name: str, iterates: list[Iterate], result: Result) -> Iterator[tuple[str, Policy]]:

@@ -44,9 +44,7 @@ _MOST_CANDIDATES = 3_000
 _ALL_SUMS = 4  # coordinates up to which hinges of every sum are proposed; of pairs beyond
 _MOST_ENTRIES = 1 << 27  # of all candidates where the dual is out of balance
 _BLOCK_ENTRIES = 1 << 22
-_SAME_PRICE = 1e-9  # prices closer than this, relative to them, are the same
 _CLEAR = 4.0  # standard errors that an imbalance must exceed
-_NEW = 1e-7  # share of a function that must lie outside the span of the basis
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +145,7 @@ def _hinges(state: list[float], sums: list[tuple[int, ...]]) -> list[Function]:
     return [Hinge(own, sum(state[i] for i in own)) for own in sums]
 
 
-class Choice:
+class PricedChoice:
     """Chooses among candidates by the dual's own price of them."""
 
     def __init__(
@@ -181,7 +179,7 @@ class Choice:
             if highest <= 0.0:
                 break
             # Functions that are new in the same way tie: the first is taken, whatever the rounding.
-            k = int(np.argmax(price >= (1.0 - _SAME_PRICE) * highest))
+            k = int(np.argmax(price >= (1.0 - tolerances.SAME_PRICE) * highest))
             open_[k] = False
             if self._is_new(candidates[k], chosen):
                 chosen.append(candidates[k])
@@ -225,7 +223,7 @@ class Choice:
             real &= imbalance > _CLEAR * self._noise(features)
             weighted = features * np.sqrt(self._size)[:, None]
             new = np.linalg.norm(_outside(weighted, span), axis=0)
-            real &= new > _NEW * np.linalg.norm(weighted, axis=0)
+            real &= new > tolerances.NEW_FUNCTION * np.linalg.norm(weighted, axis=0)
             price[block[real]] = imbalance[real] / new[real]
         return price
 

@@ -21,7 +21,7 @@ import numpy as np
 from bellweight.backends import Estimate, Setup, backend_of
 from bellweight.basis import Basis, Function
 from bellweight.basis.located import extended
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.common.streams import derived_seed
@@ -31,8 +31,8 @@ from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.models import Model
 from bellweight.plans.candidate_functions import (
-    Choice,
     Imbalance,
+    PricedChoice,
     candidates_at,
     listed_imbalance,
     proposed_points,
@@ -50,7 +50,6 @@ from bellweight.weights.methods import DIA
 from bellweight.weights.plan import Plan, SolveSettings
 
 _COSTING = 73  # the branch of a seed that costs are simulated with
-_SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
 
 @files.storable("EnrichedRound")
@@ -381,7 +380,7 @@ class _Run:
         if len(places) == 0:
             return (), "nothing to add: no residual is left where the weights or the policy go"
         n = min(self.plan.per_round, self.plan.functions - len(self.added))
-        choice = Choice(self._rows_of, self._basis, self.added, found)
+        choice = PricedChoice(self._rows_of, self._basis, self.added, found)
         offered = candidates_at(
             found.points[places],
             self._touching(result),
@@ -412,7 +411,7 @@ def _is_better(result: Result, best: Result) -> bool:
     bound, highest = (
         -np.inf if one.lower_bound is None else one.lower_bound for one in (result, best)
     )
-    margin = _SAME_COST * abs(lowest)
+    margin = tolerances.SAME_EXACT_COST * abs(lowest)
     return cost < lowest - margin or (cost <= lowest + margin and bound > highest)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, TabularModel
@@ -119,7 +119,9 @@ class TablePolicy(Policy):
         shape = (model.n_states, model.n_actions)
         matrix = checks.float_array(entries, "policy table", shape, PolicyError)
         chances = matrix[model.pair_state, model.pair_action]
-        stray = checks.first_index(np.abs(matrix.sum(axis=1) - by_state(model, chances)) > 1e-12)
+        stray = checks.first_index(
+            np.abs(matrix.sum(axis=1) - by_state(model, chances)) > tolerances.CHANCES
+        )
         if stray is not None:
             raise PolicyError(
                 f"the policy table gives probability to an inadmissible action in "

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.common import files
+from bellweight.common import files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.compiled import compiled, draw, mix
 from bellweight.common.streams import Keys
 from bellweight.models import Kernels
 
-_TIE_SHARE = 1e-9
-_ROUNDING = 1e-13
+_TIE_SHARE = tolerances.SAME_PRICE
+_ROUNDING = tolerances.SUMS
 
 
 @files.storable("BookingKernels")

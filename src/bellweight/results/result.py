@@ -12,7 +12,7 @@ import numpy as np
 
 from bellweight.backends import Estimate, Evidence, Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
-from bellweight.common import files, identity
+from bellweight.common import files, identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import Short
 from bellweight.common.status import FileError, PolicyError, Status
@@ -555,7 +555,7 @@ def _advice(result: Result) -> str:
         return "bellweight.evaluate(model, result.policy) tells what the policy costs"
     if not result.is_exact or result.lower_bound is None:
         return "bellweight.compare(model, ...) compares the policy with those you know"
-    if result.cost.mean - result.lower_bound <= 1e-3 * abs(result.cost.mean):
+    if result.cost.mean - result.lower_bound <= tolerances.NEARLY_OPTIMAL * abs(result.cost.mean):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
 

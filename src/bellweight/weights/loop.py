@@ -24,8 +24,6 @@ from bellweight.policies import Policy
 from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
 
-_EXACT_TOL = 1e-8
-
 
 @files.storable("Stop")
 @dataclass(frozen=True, repr=False)
@@ -342,7 +340,9 @@ class _Run:
         assert record.sup_norm is not None
         if self.stop.tol is None and record.noise_ratio is not None:
             return record.noise_ratio <= 1.0
-        return record.sup_norm <= (_EXACT_TOL if self.stop.tol is None else self.stop.tol)
+        return record.sup_norm <= (
+            tolerances.STATIONARY if self.stop.tol is None else self.stop.tol
+        )
 
     def _outcome(self, status: Status, iterate: Iterate) -> Outcome:
         if iterate.solution.status is not Status.OPTIMAL:
@@ -408,5 +408,5 @@ def _noise_ratio(point: Point, occupied: Point) -> float | None:
     gap = np.abs(occupied.moments - point.moments)
     # A moment without noise, such as that of the constant, must meet the exact tolerance.
     size = np.maximum(np.abs(occupied.moments), np.abs(point.moments))
-    error = np.maximum(occupied.standard_error, _EXACT_TOL * size)
+    error = np.maximum(occupied.standard_error, tolerances.STATIONARY * size)
     return float(np.max(gap[error > 0.0] / error[error > 0.0], initial=0.0))

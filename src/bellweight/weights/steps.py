@@ -28,7 +28,6 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 
 _HELPED = 0.9  # what is left of a residual, at most, when a smaller step has helped
-_DEPENDENT = 1e-10  # part of the largest singular value below which directions are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +259,10 @@ def _smallest_combination(residuals: FloatArray) -> FloatArray:
     differences = np.diff(residuals, axis=0).T
     lengths = np.linalg.norm(differences, axis=0)
     lengths[lengths == 0.0] = 1.0
-    weights = np.linalg.lstsq(differences / lengths, residuals[-1], rcond=_DEPENDENT)[0] / lengths
+    weights = (
+        np.linalg.lstsq(differences / lengths, residuals[-1], rcond=tolerances.SAME_DIRECTION)[0]
+        / lengths
+    )
     coefficients = np.zeros(len(residuals))
     coefficients[-1] = 1.0
     coefficients[1:] -= weights
