@@ -224,6 +224,75 @@ def test_few_places_ask_for_the_kind_of_a_model() -> None:
     assert sum(ASKING.values()) <= 10
 
 
+def test_no_file_uses_what_is_private_to_another() -> None:
+    python = {"_replace", "_fields", "_lru_cache_wrapper"}  # public in spite of their names
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        names = [name.split(".")[-1] for name in imported_modules(parsed(path))]
+        assert not [name for name in names if re.match(r"_[a-z]", name)], path
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr):
+                own = re.search(rf"(self\.|cls\.|def |^ +){node.attr}\b", text, re.MULTILINE)
+                assert own or node.attr in python, f"{path.name}: {ast.unparse(node)}"
+
+
+def test_only_the_command_line_knows_its_options() -> None:
+    """Messages of the library name arguments; the commands that the demo suggests are commands."""
+    for path in FILES:
+        if room_of(path) == "cli" or path.parent.name == "demo":
+            continue
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str):
+                text = ast.unparse(node)
+                assert not re.search(r"(^f?.|\s)--[a-z{]", text), f"{path.name}: {text}"
+
+
+# Numbers that tune one algorithm of these stand at the top of its file; compiled loops are joined
+# with the user's code, and pages only show numbers.
+OWN_TOLERANCES = (
+    "common/tolerances.py",
+    "program/",
+    "exact/",
+    "models/kernels/",
+    "report/",
+    "cli/",
+)
+TINY = {
+    "certificates/certifying.py": 3,  # shares to try one after the other
+    "plans/auto.py": 1,  # seconds of an episode, to divide by
+}
+
+
+def tiny_numbers(path: Path) -> int:
+    """How many numbers that look like tolerances a file has, but for the users' `tol` arguments."""
+    tree = parsed(path)
+    users = {
+        id(default)
+        for node in ast.walk(tree)
+        for default in (
+            [node.value]
+            if isinstance(node, ast.keyword | ast.AnnAssign)
+            and "tol" in (getattr(node, "arg", ""), ast.unparse(getattr(node, "target", node)))
+            else [*node.defaults, *node.kw_defaults]
+            if isinstance(node, ast.arguments)
+            else []
+        )
+    }
+    return sum(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, float)
+        and 1e-15 <= abs(node.value) <= 1e-6
+        and id(node) not in users
+        for node in ast.walk(tree)
+    )
+
+
+def test_tolerances_have_one_home() -> None:
+    places = {str(path.relative_to(SOURCE)): tiny_numbers(path) for path in FILES}
+    found = {name: n for name, n in places.items() if n > 0 and not name.startswith(OWN_TOLERANCES)}
+    assert found == TINY
+
+
 def test_no_file_imports_pickle() -> None:
     for library in ("pickle", "cloudpickle", "dill", "shelve", "marshal"):
         assert importers_of(library) == set()

@@ -3,7 +3,7 @@
 It solves the approximate linear program, chooses the state-relevance weights by itself, and says
 how far from optimal the policy can be. Discounted, infinite-horizon, costs minimised.
 
-Here are the names of every day; the others are in their rooms: `models`, `bases`, `program`,
+Everyday names are here; the others are in their rooms: `models`, `bases`, `program`,
 `policies`, `weights`, `plans`, `results`, `evaluation`, `certificates`, `analysis`,
 `interchange`, `errors`. Each is loaded when it is first asked for.
 """

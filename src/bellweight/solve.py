@@ -18,7 +18,7 @@ import numpy as np
 
 from bellweight.backends import Estimate, Evidence, Iterate, Point, Setup, backend_of, setup_of
 from bellweight.basis import Basis
-from bellweight.common import checks, files, identity
+from bellweight.common import checks, files, identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import (
     ArgumentError,
@@ -53,9 +53,8 @@ __all__ = [
     "watch_of",
 ]
 
-_HUGE = 1e9  # a coefficient so many times as large as the objective is worth a word
-_MUCH = 0.01  # of the bound: a repair that takes more is told
-_NEXT_TO_NOTHING = 1e-9  # of a typical cost: a bound this small is zero but for rounding
+_HUGE = 1e9  # a coefficient so many times as large as the objective is warned of
+_MUCH = 0.01  # of the bound: a repair that takes more is warned of
 Watch = Callable[[HistoryEntry], None]
 Rows = AllRows | SampledRows | DrawnRows | PricedRows | LocalRows
 Found = TypeVar("Found")
@@ -120,7 +119,7 @@ def solve(
             exactly on tabular models and elsewhere by about a second of simulation:
             `result.judgement`. A policy that is no better is warned of.
 
-    What is compiled is said on stderr and is not counted in `result.seconds`.
+    Compilation is announced on stderr and not counted in `result.seconds`.
 
     Returns:
         A `Result`, or what the plan returns.
@@ -426,7 +425,7 @@ def _draws_note(iterate: Iterate, evidence: Evidence | None) -> tuple[str, ...]:
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
     """Return whether a repair cost much; programs that allow violations expect it to."""
     rows = setup.listed_rows
-    least = 0.0 if rows is None else _NEXT_TO_NOTHING * cost_unit(rows.pair_cost)
+    least = 0.0 if rows is None else tolerances.SAME_COST * cost_unit(rows.pair_cost)
     scale = max(abs(bound.value), least)
     return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
 

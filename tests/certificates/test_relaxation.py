@@ -151,7 +151,7 @@ def test_a_run_that_was_cut_goes_on(small, tmp_path, monkeypatch: pytest.MonkeyP
     model, result, _ = small
     kept, given = tmp_path / "paths.json", {"paths": 40, "horizon": 8, "seed": 3, "jobs": 1}
     whole = relaxed_bound(model, result, **given)
-    least, run = relaxation._Paths._least, []
+    least, run = relaxation._Paths.least, []
 
     def cut(self: Any, number: int, start: Any) -> float:
         if number == 19:
@@ -162,10 +162,10 @@ def test_a_run_that_was_cut_goes_on(small, tmp_path, monkeypatch: pytest.MonkeyP
         run.append(number)
         return least(self, number, start)
 
-    monkeypatch.setattr(relaxation._Paths, "_least", cut)
+    monkeypatch.setattr(relaxation._Paths, "least", cut)
     with pytest.raises(KeyboardInterrupt):
         relaxed_bound(model, result, kept_in=kept, **given)
-    monkeypatch.setattr(relaxation._Paths, "_least", counted)
+    monkeypatch.setattr(relaxation._Paths, "least", counted)
     assert relaxed_bound(model, result, kept_in=kept, **given) == whole
     assert run == list(range(16, 40))
     assert relaxed_bound(model, result, kept_in=kept, **{**given, "paths": 48}).paths == 48

@@ -181,6 +181,7 @@ def test_ten_machines_need_no_list_of_joint_successors() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
+    ({"cost_growth": -1.0}, "cost_growth is -1.0, expected a number of at least 0"),
     ({"laws": [machine(0)]}, r"laws has 1 entries, expected one for each of the 3"),
     (
         {"laws": [Local([0], lambda level, action: [0.5, 0.4, 0.0, 0.0])] * 3},

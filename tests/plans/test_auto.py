@@ -17,7 +17,7 @@ from bellweight.backends import setup_of
 from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
-from bellweight.evaluation.race import Track
+from bellweight.evaluation.race import SimulatedRace
 from bellweight.plans import auto
 from bellweight.plans.auto import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
@@ -44,7 +44,7 @@ class Made:
 def run_of(
     rollouts: dict[str, Made], budget: int, seed: int, confidence: float = 0.95
 ) -> bw.evaluation.Race:
-    return Track(rollouts, 1, seed, 1).run(budget, confidence, None, lambda _: None)
+    return SimulatedRace(rollouts, 1, seed, 1).run(budget, confidence, None, lambda _: None)
 
 
 def rows_of(n: int = 80) -> bw.SampledRows:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bellweight as bw
 from bellweight.basis.located import extended
 from bellweight.plans.candidate_functions import (
-    Choice,
+    PricedChoice,
     candidates_at,
     listed_imbalance,
     proposed_points,
@@ -153,7 +153,7 @@ def test_the_price_is_what_the_dual_leaves_out_of_balance(short_queue: bw.Tabula
     assert (np.diff(found.contribution[states]) <= 0.0).all()
     with_mass = np.unique(result.support.states)
     assert not np.isin(states, with_mass).any()
-    choice = Choice(lambda basis: TabularRows(short_queue, basis), result.basis, (), found)
+    choice = PricedChoice(lambda basis: TabularRows(short_queue, basis), result.basis, (), found)
     offered = candidates_at(short_queue.states[states], short_queue.states[with_mass])
     (best,) = choice.best(offered, 1)
     # Adding it raises the objective under the same weights.

@@ -16,7 +16,7 @@ from bellweight.display.figures import convergence_figure
 from bellweight.reproduce import Wanted
 from bellweight.reproduce.network.figure_convergence import ConvergenceFigure, FigureSettings
 from bellweight.reproduce.network.runs import (
-    Workshop,
+    Runner,
 )
 
 # The figure.
@@ -32,8 +32,8 @@ def figure() -> ConvergenceFigure:
 
 def test_the_curves_are_successive_differences_of_the_moments(figure: ConvergenceFigure) -> None:
     assert [curve.method for curve in figure.curves] == ["PIA", "DIA (Random)", "DIA (0.9)"]
-    shop = Workshop(replace(TINY, states=(150,), occupancy_episodes=40, max_iterations=5, seed=2))
-    longer = shop.solve(1, 200, bw.PIA(), lambda _: None, to_the_end=True)
+    runner = Runner(replace(TINY, states=(150,), occupancy_episodes=40, max_iterations=5, seed=2))
+    longer = runner.solve(1, 200, bw.PIA(), lambda _: None, to_the_end=True)
     steps = [entry.moment_step for entry in longer.history[1:]]
     assert figure.curves[0].differences == pytest.approx(steps[:4], rel=1e-9)
     assert all(step > 0.0 for step in figure.curves[0].differences)

@@ -252,5 +252,5 @@ def test_steps_do_not_hide_each_other() -> None:
 
 @pytest.mark.parametrize("name", ["figure-queue", "figure-occupancy", "figure-network"])
 def test_wrong_settings_are_refused(name: str) -> None:
-    with pytest.raises(bw.errors.ArgumentError, match=f"--episodes does not go with {name}"):
+    with pytest.raises(bw.errors.ArgumentError, match=f"episodes does not go with {name}"):
         reproduce.find(name).settings(Wanted(episodes=9))

@@ -27,9 +27,9 @@ from bellweight.reproduce.network.runs import (
     METHODS,
     OTHER_TIE,
     Run,
+    Runner,
     Table2Settings,
     Task,
-    Workshop,
     _fingerprint,
     methods,
     tasks,
@@ -46,8 +46,8 @@ def table() -> Table2:
 
 
 @pytest.fixture(scope="module")
-def shop() -> Workshop:
-    return Workshop(TINY)
+def runner() -> Runner:
+    return Runner(TINY)
 
 
 def timeless(table: Table2) -> list[dict[str, Any]]:
@@ -88,49 +88,49 @@ def test_the_printed_numbers_agree_with_the_papers_text() -> None:
     }
 
 
-def test_another_seed_gives_other_states_and_costs(table: Table2, shop: Workshop) -> None:
-    other = Workshop(replace(TINY, seed=6))
-    assert not np.array_equal(other.states(1, 150), shop.states(1, 150))
+def test_another_seed_gives_other_states_and_costs(table: Table2, runner: Runner) -> None:
+    other = Runner(replace(TINY, seed=6))
+    assert not np.array_equal(other.states(1, 150), runner.states(1, 150))
     row = other.run(Task(1, None, LAST_BUFFER), CHOICE, lambda _: None)
     assert row.cost != table.runs[0].cost
 
 
-def test_no_two_purposes_share_random_numbers(shop: Workshop) -> None:
-    seeds = [shop._seed(sample, purpose) for sample in range(6) for purpose in range(3)]
+def test_no_two_purposes_share_random_numbers(runner: Runner) -> None:
+    seeds = [runner._seed(sample, purpose) for sample in range(6) for purpose in range(3)]
     assert len(set(seeds)) == len(seeds)
     # Episodes must not begin in the states of the rows.
-    states = {tuple(state) for state in shop.states(1, 150).tolist()}
+    states = {tuple(state) for state in runner.states(1, 150).tolist()}
     for purpose in (1, 2):
-        first = shop.model.sample_initial(0, 200, stream_keys(shop._seed(1, purpose))[0])
+        first = runner.model.sample_initial(0, 200, stream_keys(runner._seed(1, purpose))[0])
         assert len(states & {tuple(state) for state in first.tolist()}) < 3
 
 
-def test_a_larger_sample_begins_with_the_smaller_one(shop: Workshop) -> None:
-    assert np.array_equal(shop.states(2, 190)[:150], shop.states(2, 150))
-    assert not np.array_equal(shop.states(1, 150), shop.states(2, 150))
+def test_a_larger_sample_begins_with_the_smaller_one(runner: Runner) -> None:
+    assert np.array_equal(runner.states(2, 190)[:150], runner.states(2, 150))
+    assert not np.array_equal(runner.states(1, 150), runner.states(2, 150))
 
 
 def test_costs_and_differences_are_those_of_a_paired_comparison(
-    table: Table2, shop: Workshop
+    table: Table2, runner: Runner
 ) -> None:
-    states = shop.states(1, 150)
+    states = runner.states(1, 150)
     result = bw.solve(
-        shop.model,
+        runner.model,
         bw.Polynomial(2),
         bw.DIA(target=bw.Fixed()),
         rows=bw.SampledRows(states),
         simulation=bw.Simulation(40, TABLE2_HORIZON),
         stop=bw.Stop(max_iterations=3),
-        seed=shop._seed(1, 1),
+        seed=runner._seed(1, 1),
         judge=False,
     )
     policies = {
-        LAST_BUFFER: shop.network.last_buffer_first(),
-        "Max-pressure": shop.network.max_pressure(),
+        LAST_BUFFER: runner.network.last_buffer_first(),
+        "Max-pressure": runner.network.max_pressure(),
         "DIA (0.9)": result.policy,
     }
     found = bw.compare(
-        shop.model, policies, 60, horizon=TABLE2_HORIZON, seed=shop._seed(1, 2), jobs=1
+        runner.model, policies, 60, horizon=TABLE2_HORIZON, seed=runner._seed(1, 2), jobs=1
     )
     for task in (Task(1, None, "Max-pressure"), Task(1, 150, "DIA (0.9)")):
         row = next(run for run in table.runs if run.task == task)
@@ -154,35 +154,43 @@ def test_last_buffer_first_is_the_zero_of_the_differences(table: Table2) -> None
             assert run.difference_half_width > 0.0
 
 
-def test_the_tie_of_last_buffer_first_is_shown_both_ways(table: Table2, shop: Workshop) -> None:
-    network = shop.network
-    rules = {LAST_BUFFER: network.last_buffer_first(), OTHER_TIE: shop._baseline(OTHER_TIE, CHOICE)}
+def test_the_tie_of_last_buffer_first_is_shown_both_ways(table: Table2, runner: Runner) -> None:
+    network = runner.network
+    rules = {
+        LAST_BUFFER: network.last_buffer_first(),
+        OTHER_TIE: runner._baseline(OTHER_TIE, CHOICE),
+    }
     state = np.ones(8, dtype=np.int64)
     served = {
-        name: shop.model.label(rule.on(shop.model).action(state)) for name, rule in rules.items()
+        name: runner.model.label(rule.on(runner.model).action(state))
+        for name, rule in rules.items()
     }
     assert served == {LAST_BUFFER: "serve 8 2 7", OTHER_TIE: "serve 3 2 7"}
     assert summary(table, 150, OTHER_TIE).difference.mean != 0.0
 
 
 def test_the_static_priority_is_the_best_of_all_on_numbers_of_its_own(
-    table: Table2, shop: Workshop
+    table: Table2, runner: Runner
 ) -> None:
     choice = table.choice
     assert choice is not None
     assert choice.candidates == 72
-    network = shop.network
+    network = runner.network
     policies = {" ".join(map(str, order)): r for order, r in network.static_priorities().items()}
     found = {
         name: bw.evaluate(
-            shop.model, rule, TINY.choice_episodes, horizon=TABLE2_HORIZON, seed=shop._seed(0, 2)
+            runner.model,
+            rule,
+            TINY.choice_episodes,
+            horizon=TABLE2_HORIZON,
+            seed=runner._seed(0, 2),
         ).mean
         for name, rule in list(policies.items())[::9]
     }
     assert choice.cost <= min(found.values()) + 1e-9
     own = network.static_priority([i - 1 for i in choice.order])
     cost = bw.evaluate(
-        shop.model, own, TINY.choice_episodes, horizon=TABLE2_HORIZON, seed=shop._seed(0, 2)
+        runner.model, own, TINY.choice_episodes, horizon=TABLE2_HORIZON, seed=runner._seed(0, 2)
     ).mean
     assert choice.cost == pytest.approx(cost)
 
@@ -231,8 +239,8 @@ def test_a_finished_table_is_read_not_computed(
     table: Table2, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reproduce.write(table, tmp_path)
-    monkeypatch.setattr(Workshop, "run", None)
-    monkeypatch.setattr(Workshop, "warm_up", None)
+    monkeypatch.setattr(Runner, "run", None)
+    monkeypatch.setattr(Runner, "warm_up", None)
     assert ARTEFACT.reproduce(replace(TINY, folder=tmp_path)).runs == table.runs
 
 
@@ -284,14 +292,14 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
     words = ["reproduce", "table2", "--quick", "--seed", "5", "--out", str(tmp_path / "out")]
     reproduce.write(replace(table, runs=table.runs[:27]), tmp_path / "out")
     with monkeypatch.context() as patch:
-        finish = Workshop.run
+        finish = Runner.run
 
-        def stops(shop: Workshop, task: Task, *rest: Any) -> Run:
+        def stops(runner: Runner, task: Task, *rest: Any) -> Run:
             if task == Task(2, 190, "DIA (Random)"):
                 raise KeyboardInterrupt
-            return finish(shop, task, *rest)
+            return finish(runner, task, *rest)
 
-        patch.setattr(Workshop, "run", stops)
+        patch.setattr(Runner, "run", stops)
         assert command(words) == exits.INTERRUPTED
     text = capsys.readouterr().err
     assert f"what was finished is in {tmp_path / 'out'}; the same command goes on" in text
@@ -312,13 +320,13 @@ def test_ctrl_c_on_the_command_line_leaves_rows_and_says_how_to_go_on(
 
 
 def test_an_interrupted_method_is_not_taken_for_a_finished_row(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def watch(_: bw.weights.HistoryEntry) -> None:
         raise KeyboardInterrupt  # `solve` answers it with a result of status INTERRUPTED
 
     with pytest.raises(KeyboardInterrupt):
-        shop.run(Task(1, 150, "PIA"), CHOICE, watch)
+        runner.run(Task(1, 150, "PIA"), CHOICE, watch)
 
 
 def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
@@ -344,7 +352,7 @@ def test_files_hold_every_number(table: Table2, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "words"),
     [
-        (Wanted(exact=True), "--exact does not go with table2"),
+        (Wanted(exact=True), "exact does not go with table2"),
         (Wanted(states=(300, 300)), "different numbers"),
         (Wanted(episodes=1), "episodes is 1"),
     ],
@@ -363,28 +371,28 @@ def test_quick_is_a_small_version_and_options_override_it() -> None:
 
 
 def test_equal_policies_are_simulated_once(table: Table2, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = Workshop(TINY)
+    runner = Runner(TINY)
     simulated: list[int] = []
-    costs = Workshop._costs
+    costs = Runner._costs
 
-    def counted(shop: Workshop, policy: Any, sample: int, episodes: int) -> Any:
+    def counted(runner: Runner, policy: Any, sample: int, episodes: int) -> Any:
         simulated.append(sample)
-        return costs(shop, policy, sample, episodes)
+        return costs(runner, policy, sample, episodes)
 
-    monkeypatch.setattr(Workshop, "_costs", counted)
+    monkeypatch.setattr(Runner, "_costs", counted)
     same = replace(CHOICE, is_last_buffer=False)
     for name in (LAST_BUFFER, OTHER_TIE, BEST_STATIC):
-        row = shop.run(Task(1, None, name), same, lambda _: None)
+        row = runner.run(Task(1, None, name), same, lambda _: None)
         if name != BEST_STATIC:
             assert row == next(run for run in table.runs if run.task == row.task)
     # The best static priority of `same` is the other tie by another name.
     assert simulated == [1, 1]
-    shop.run(Task(2, None, LAST_BUFFER), same, lambda _: None)
+    runner.run(Task(2, None, LAST_BUFFER), same, lambda _: None)
     assert simulated == [1, 1, 2]
 
 
-def test_policies_are_equal_up_to_rounding_of_coefficients(shop: Workshop) -> None:
-    policy = shop.solve(1, 150, methods()["Random"], lambda _: None).policy
+def test_policies_are_equal_up_to_rounding_of_coefficients(runner: Runner) -> None:
+    policy = runner.solve(1, 150, methods()["Random"], lambda _: None).policy
     known = _fingerprint(policy)
     assert _fingerprint(replace(policy, coef=policy.coef * (1.0 + 1e-14))) == known
     assert _fingerprint(replace(policy, coef=policy.coef * (1.0 + 1e-6))) != known

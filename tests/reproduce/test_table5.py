@@ -123,7 +123,7 @@ def test_settings() -> None:
     assert ARTEFACT.settings(Wanted(episodes=77, seed=3)).seed == 3
     with pytest.raises(bw.errors.ArgumentError, match="not both"):
         ARTEFACT.settings(Wanted(exact=True, episodes=10))
-    with pytest.raises(bw.errors.ArgumentError, match="--samples does not go with table5"):
+    with pytest.raises(bw.errors.ArgumentError, match="samples does not go with table5"):
         ARTEFACT.settings(Wanted(samples=3))
 
 

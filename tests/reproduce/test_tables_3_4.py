@@ -85,7 +85,7 @@ def test_settings() -> None:
     assert table3.settings(Wanted()).episodes == 50_000
     assert table4.settings(Wanted(quick=True)).episodes == 1_000
     assert table4.settings(Wanted(episodes=77, seed=3)).seed == 3
-    with pytest.raises(bw.errors.ArgumentError, match="--samples does not go with table3"):
+    with pytest.raises(bw.errors.ArgumentError, match="samples does not go with table3"):
         table3.settings(Wanted(samples=3))
 
 

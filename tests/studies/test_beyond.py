@@ -174,5 +174,5 @@ def test_options_reach_the_settings() -> None:
     assert (found.episodes, found.samples, found.states, found.seed) == (9, 3, 70, 4)
     with pytest.raises(ArgumentError, match="one number"):
         STUDY.settings(Wanted(states=(1, 2)))
-    with pytest.raises(ArgumentError, match="--exact does not go with beyond"):
+    with pytest.raises(ArgumentError, match="exact does not go with beyond"):
         STUDY.settings(Wanted(exact=True))

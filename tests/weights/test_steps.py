@@ -331,7 +331,7 @@ def test_smoothing_is_adapted_and_recorded(swinging: bw.TabularModel) -> None:
     last = found.reported.smoothing_mass
     assert last is not None
     assert last > 1e-5
-    assert "the weights belong to it" in str(found)
+    assert "adapted to the weights" in str(found)
     # The fixed point is the one of the recorded smoothing, with the temperature in proportion.
     again = bw.DIA(temperature=2.0 * last, smoothing_mass=last, start=found.weights)
     once = bw.solve(swinging, bw.Polynomial(1), again, stop=bw.Stop(max_iterations=1))

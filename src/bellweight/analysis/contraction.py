@@ -54,8 +54,6 @@ __all__ = [
 ]
 
 _LIMIT = 1_000_000
-_SINGULAR = 1e-12  # reciprocal condition below which rows count as dependent
-_THIN = 1e-9
 _NEARBY = (1e-2, 1e-4)  # lengths of the steps between nearby weights
 
 
@@ -138,7 +136,7 @@ def _jacobian(duals: _Duals, weights: FloatArray) -> LocalJacobian:
     support = np.isin(face.tight, dual.keys)
     bounds = face.bound_rows
     if len(bounds):
-        # A bound with a multiplier stays active, which leaves y only the directions along it.
+        # A bound with a multiplier stays active, so y moves only along it.
         left = face.inner_moments - tight[support].T @ dual.values
         push = nnls(bounds.T, left)[0]
         pushed = push > tolerances.DUAL * float(np.abs(face.inner_moments).max())
@@ -146,11 +144,13 @@ def _jacobian(duals: _Duals, weights: FloatArray) -> LocalJacobian:
     else:
         free, idle = np.eye(tight.shape[1]), bounds
     seen = tight[support] @ free
-    inverse = np.linalg.pinv(seen.T, rcond=_SINGULAR)
-    level = free @ np.linalg.lstsq(seen, dual.values, rcond=_SINGULAR)[0]
+    inverse = np.linalg.pinv(seen.T, rcond=tolerances.SINGULAR)
+    level = free @ np.linalg.lstsq(seen, dual.values, rcond=tolerances.SINGULAR)[0]
     others = np.concatenate([tight[~support] @ level, idle @ level])
-    edge = _THIN * float(np.max(dual.values, initial=0.0))
-    full = np.linalg.matrix_rank(seen, tol=_SINGULAR * np.linalg.norm(seen)) == free.shape[1]
+    edge = tolerances.THIN * float(np.max(dual.values, initial=0.0))
+    full = (
+        np.linalg.matrix_rank(seen, tol=tolerances.SINGULAR * np.linalg.norm(seen)) == free.shape[1]
+    )
     thick = float(np.min(dual.values, initial=np.inf)) > edge
     inner = inverse @ free.T
     transform = duals.program.coordinates.transform
@@ -184,7 +184,7 @@ def sampled_dual_lipschitz(model: TabularModel, basis: Basis, n: int, seed: int)
 
 
 def _random_weights(rng: np.random.Generator, n_states: int) -> FloatArray:
-    """Return random weights: even, uneven, or with little mass but on a few states."""
+    """Return random weights: even, uneven, or concentrated on a few states."""
     concentration = 10.0 ** rng.uniform(-1.5, 0.5)
     weights = rng.dirichlet(np.full(n_states, concentration))
     return np.asarray(0.999 * weights + 0.001 * rng.dirichlet(np.ones(n_states)))

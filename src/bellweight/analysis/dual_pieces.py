@@ -25,7 +25,7 @@ be told in double precision which rows are tight, because it holds whichever the
 
 A piece has an interior when its cone contains positive weights c whose dual is positive on S with
 B y negative on the rest; the margin of that is maximised, and a piece whose margin is below
-`_THIN` of the total mass counts as having none.
+`tolerances.THIN` of the total mass counts as having none.
 """
 
 from __future__ import annotations
@@ -45,12 +45,6 @@ from bellweight.common.status import ArgumentError
 from bellweight.program import IntegerProgram, TabularRows, conditioning
 
 _CHUNK = 1 << 14
-_SINGULAR = 1e-12  # reciprocal condition below which rows count as dependent
-_NEAR = 1e-9  # relative slack above which a row is clearly not tight
-_SURE = 1e-12  # relative slack below which a row counts as tight
-_PARALLEL = 1e-10  # a hyperplane contains a unit direction up to this
-_THIN = 1e-9
-_EXCLUDED = 1e-8  # the bound on a margin of zero carries the solver's tolerance
 _PAIRWISE = 1 << 31  # operations up to which a diameter is computed pair by pair
 
 
@@ -115,7 +109,8 @@ class Enumeration:
         for found in sorted(candidates, key=lambda candidate: -candidate.slope):
             weights, excluded = self._weights(found)
             if not excluded:
-                # A candidate that could be neither found nor excluded still bounds what may be.
+                # A candidate that could be neither confirmed nor excluded still gives an upper
+                # bound.
                 return Piece(
                     found.slope,
                     weights is not None,
@@ -136,16 +131,18 @@ class Enumeration:
         for subset in _subsets(len(self.cost), self.rank):
             coef, good = _solved(self.rows[subset], self.cost[subset])
             slack = self._relative_slack(coef)
-            feasible = good & (slack >= -_NEAR).all(axis=1)
-            patterns.update(row.tobytes() for row in (np.abs(slack[feasible]) <= _NEAR))
+            feasible = good & (slack >= -tolerances.CLEARLY_SLACK).all(axis=1)
+            patterns.update(
+                row.tobytes() for row in (np.abs(slack[feasible]) <= tolerances.CLEARLY_SLACK)
+            )
         found: dict[bytes, tuple[IntArray, bool]] = {}
         for pattern in patterns:
             near = np.flatnonzero(np.frombuffer(pattern, dtype=bool))
             # All near rows together place the vertex better than any K of them.
             slack = self._relative_slack(self._placed(near)[None, :])[0]
-            together = np.flatnonzero(np.abs(slack) <= _NEAR)
-            if (slack >= -_NEAR).all() and len(together) >= len(near):
-                sure = bool((np.abs(slack[together]) <= _SURE).all())
+            together = np.flatnonzero(np.abs(slack) <= tolerances.CLEARLY_SLACK)
+            if (slack >= -tolerances.CLEARLY_SLACK).all() and len(together) >= len(near):
+                sure = bool((np.abs(slack[together]) <= tolerances.CLEARLY_TIGHT).all())
                 found[together.tobytes()] = (together, sure)
             else:
                 found[near.tobytes()] = (near, False)
@@ -161,7 +158,7 @@ class Enumeration:
 
     def _relative_slack(self, coef: FloatArray) -> FloatArray:
         """Return slacks (n, N) of coefficients (n, rank), relative to the size of their terms."""
-        unit = tolerances.ROUNDING / _SURE * float(np.abs(self.cost).max())
+        unit = tolerances.ROUNDING / tolerances.CLEARLY_TIGHT * float(np.abs(self.cost).max())
         terms = np.abs(coef) @ np.abs(self.rows).T + np.abs(self.cost) + unit
         return np.asarray((self.cost - coef @ self.rows.T) / np.where(terms > 0.0, terms, 1.0))
 
@@ -180,14 +177,16 @@ class Enumeration:
             return
         orthogonal, triangle = np.linalg.qr(self.rows[support])
         size = np.linalg.svd(triangle, compute_uv=False)
-        if size[-1] <= _SINGULAR * size[0]:
+        if size[-1] <= tolerances.SINGULAR * size[0]:
             return
         share = 1.0 - self.model.discount
         level = share * np.linalg.solve(triangle.T, self.features.T)
         inside = orthogonal @ level
         outside = self.rows[rest] @ np.linalg.solve(triangle, level)
-        # A row of the first that is nowhere positive, or of the second nowhere negative: no piece.
-        if (inside.max(axis=1) > _THIN).all() and (outside.min(axis=1) < -_THIN).all():
+        # No piece if a row of the first is nowhere positive, or one of the second nowhere negative.
+        if (inside.max(axis=1) > tolerances.THIN).all() and (
+            outside.min(axis=1) < -tolerances.THIN
+        ).all():
             slope, states = half_diameter(inside.T)[:2]
             yield _Candidate(slope / share, states, support, inside, outside)
 
@@ -200,7 +199,7 @@ class Enumeration:
         for subset in chain.from_iterable(_subsets(len(tight), self.rank)):
             basis = self.rows[tight[subset]]
             size = np.linalg.svd(basis, compute_uv=False)
-            if size[-1] > _SINGULAR * size[0]:
+            if size[-1] > tolerances.SINGULAR * size[0]:
                 inside = share * np.linalg.solve(basis.T, self.features.T)
                 slope, states = half_diameter(inside.T)[:2]
                 found.append(_Candidate(slope / share, states, tight[subset], inside, None))
@@ -221,7 +220,7 @@ def _inner_weights(signed: FloatArray) -> tuple[FloatArray | None, bool]:
 
     max s   s.t.   signed c >= s,   c >= s,   sum c = 1,   which always has a solution.
 
-    Weights of margin s at most `_THIN` are none; the proof does not rest on the solver's word.
+    Weights of margin s at most `tolerances.THIN` are none; the proof does not rely on the solver.
     """
     m, n = signed.shape
     matrix = np.zeros((m + n + 1, n + 1))
@@ -233,9 +232,9 @@ def _inner_weights(signed: FloatArray) -> tuple[FloatArray | None, bool]:
     lower, upper = np.append(np.zeros(n), worst), np.ones(n + 1)
     program = IntegerProgram(matrix, low, high, lower, upper, np.zeros(n + 1, dtype=bool))
     answer = program.minimise(np.append(np.zeros(n), -1.0))
-    if answer.point is not None and answer.point[-1] > _THIN:
+    if answer.point is not None and answer.point[-1] > tolerances.THIN:
         return np.asarray(answer.point[:-1] / answer.point[:-1].sum()), False
-    return None, -answer.bound <= _EXCLUDED
+    return None, -answer.bound <= tolerances.EXCLUDED
 
 
 def _subsets(n: int, size: int) -> Iterator[IntArray]:
@@ -248,7 +247,7 @@ def _subsets(n: int, size: int) -> Iterator[IntArray]:
 def _solved(matrices: FloatArray, right: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Solve square systems (m, k, k); return the solutions (m, k) and which are nonsingular."""
     size = np.linalg.svd(matrices, compute_uv=False)
-    good = size[:, -1] > _SINGULAR * size[:, 0]
+    good = size[:, -1] > tolerances.SINGULAR * size[:, 0]
     safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[1]))
     return np.asarray(np.linalg.solve(safe, right[:, :, None])[:, :, 0], dtype=np.float64), good
 
@@ -278,10 +277,10 @@ def _cells(normals: FloatArray) -> BoolArray:
     corners = np.array(list(product([False, True], repeat=k - 1)))
     for subset in _subsets(t, k - 1):
         _, size, directions = np.linalg.svd(normals[subset])
-        rays = directions[size[:, -1] > _PARALLEL, -1]
+        rays = directions[size[:, -1] > tolerances.SAME_DIRECTION, -1]
         sides = rays @ normals.T
         for ray, side in zip(rays, sides, strict=True):
-            through = np.abs(side) <= _PARALLEL
+            through = np.abs(side) <= tolerances.SAME_DIRECTION
             if through.tobytes() in seen:
                 continue
             seen.add(through.tobytes())
@@ -304,7 +303,8 @@ def half_diameter(points: FloatArray) -> tuple[float, tuple[int, int], bool]:
     """Return half the largest 1-norm distance of points (n, s), the two, and whether it is exact.
 
     Pair by pair, or as the widest extent over the 2^(s - 1) sign vectors, whichever is less work;
-    where both are too much, by going to the farthest point until that does not help: a lower bound.
+    where both are too much, by moving to the farthest point while the distance grows: a lower
+    bound.
     """
     n, s = points.shape
     by_pairs, by_signs = float(n) * n * s, float(n) * s * 2.0 ** min(s - 1, 1000)

@@ -36,8 +36,6 @@ from bellweight.weights.loop import Method, Stop
 from bellweight.weights.loop import select_weights as run_method
 from bellweight.weights.methods import PIA, Fixed, FromPolicy
 
-_SAME = 1e-7  # coefficients this close, relative to the largest term, are the same
-
 
 @dataclass(frozen=True)
 class Change:
@@ -54,7 +52,7 @@ class WeightEffect:
 
     `matters` is False when one coefficient vector, `common` (K,), is optimal for all of them;
     otherwise `common` is the one that is optimal for their average. `same_weights` says that the
-    candidates' moments hardly differ, so that the question has no content. `shortfall` (V,) is what
+    candidates' moments hardly differ, so that nothing is compared. `shortfall` (V,) is what
     `common` gives up of each candidate's optimum `objective` (V,). `changes` lists what differs
     between the candidates' own coefficients `coef` (V, K), what moves the value most first.
     `distinct` counts the coefficient vectors met along all segments between candidates, at least
@@ -106,7 +104,7 @@ class WeightEffect:
     def _cost_line(self) -> str:
         if self.lowest is None or self.highest is None:
             return "cost of the policies: not asked for (episodes=...)"
-        if self.highest - self.lowest <= 1e-9 * abs(self.highest):
+        if self.highest - self.lowest <= tolerances.SAME_COST * abs(self.highest):
             return f"cost of the policies: {self.highest:,.6g} for all"
         if self.comparison is not None:
             clear = any(gap.is_clear for gap in self.comparison.differences.values())
@@ -183,7 +181,12 @@ def _effect(
         reached = [*costs, *(setup.cost(one.greedy).mean for one in met)]
     moments = np.array([end.moments for end in ends])
     return WeightEffect(
-        same_weights=bool((np.ptp(moments, axis=0) <= _SAME * np.abs(moments).max(axis=0)).all()),
+        same_weights=bool(
+            (
+                np.ptp(moments, axis=0)
+                <= tolerances.SAME_COEFFICIENTS * np.abs(moments).max(axis=0)
+            ).all()
+        ),
         matters=bool((shortfall > margin).any()),
         names=tuple(iterates),
         moments=moments,
@@ -242,7 +245,7 @@ def _found(setup: Setup, name: str, candidate: Candidate) -> list[Point]:
             raise KeyboardInterrupt
         return [one.point for one in outcome.phases or (outcome.iterate,)]
     same_model = candidate.model_digest == setup.model.digest
-    # The iterates of a result are moments of its basis, which names alone do not tell apart.
+    # The weights of a result are moments of its basis, and other bases may have the same names.
     if not (same_model and identity.same(candidate.basis, setup.basis)):
         raise ArgumentError(
             f"candidate {name} is the result of another model or basis: solve it again with these"
@@ -326,7 +329,7 @@ def _distinct(iterates: list[Iterate]) -> list[Iterate]:
     kinds: list[Iterate] = []
     for one in iterates:
         coef = one.solution.coef
-        scale = _SAME * float((np.abs(coef) * size).max())
+        scale = tolerances.SAME_COEFFICIENTS * float((np.abs(coef) * size).max())
         if not any((np.abs(coef - kind.solution.coef) * size).max() <= scale for kind in kinds):
             kinds.append(one)
     return kinds
@@ -338,5 +341,9 @@ def _changes(setup: Setup, iterates: list[Iterate]) -> tuple[Change, ...]:
     low, high = coef.min(axis=0), coef.max(axis=0)
     share = (high - low) * size
     largest = float((np.abs(coef) * size).max())
-    order = [k for k in np.argsort(-share, kind="stable") if share[k] > _SAME * largest]
+    order = [
+        k
+        for k in np.argsort(-share, kind="stable")
+        if share[k] > tolerances.SAME_COEFFICIENTS * largest
+    ]
     return tuple(Change(setup.rows.names[k], float(low[k]), float(high[k])) for k in order)

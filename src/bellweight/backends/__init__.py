@@ -74,7 +74,7 @@ def setup_of(
     jobs: int | None = None,
     regularisation: float = 0.0,
 ) -> Setup:
-    """Return what several runs on one model and basis can share: rows and one warm program."""
+    """Return rows and one warm program, which several runs on one model and basis can share."""
     backend = backend_of(model)
     if not isinstance(basis, Basis):
         raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
@@ -84,7 +84,7 @@ def setup_of(
 
 
 def listed(model: Any, message: str, error: type[BellweightError] = ArgumentError) -> TabularModel:
-    """Return a model whose states are listed, or say with a message why others do not go."""
+    """Return a model whose states are listed; raise an error with this message otherwise."""
     if not isinstance(model, TabularModel):
         raise error(message)
     return model

@@ -34,7 +34,7 @@ VIEWING = 3
 
 @dataclass(frozen=True, eq=False)
 class Visited:
-    """What a policy meets: states (n, d) with their share of discounted time (n,), and what holds.
+    """States (n, d) that a policy visits, their share of discounted time (n,), and values there.
 
     `value` (n,) is the approximate value, on tabular models repaired so that it is a lower bound,
     `residual` (n,) the Bellman residual of the greedy action, and `cost_to_go` (n,) the exact value
@@ -129,7 +129,7 @@ class Backend(ABC, Generic[AnyModel]):
         """Return all rows, or where they are sampled those of some states (n, d)."""
 
     def searched(self, basis: Basis, coef: FloatArray, seed: int) -> dict[str, float]:
-        """Return the largest violation found by a search, by where it looked: evidence only."""
+        """Return the largest violations that searches found, by place: evidence, not a proof."""
         return {}
 
     # Policies
@@ -167,7 +167,7 @@ class Backend(ABC, Generic[AnyModel]):
         return SLOW_LOOK if self.is_slow else BLOCK
 
     def why_not_random(self) -> str:
-        """Return why nobody can act at random here; no text where it is possible."""
+        """Return why acting at random is not possible here, or no text where it is."""
         return ""
 
     def actions_matter(self) -> bool:
@@ -184,7 +184,7 @@ class Backend(ABC, Generic[AnyModel]):
     def visited(
         self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
     ) -> Visited:
-        """Return where a greedy policy spends its time, and what the coefficients say there."""
+        """Return where a greedy policy spends its time, and the values and residuals there."""
 
     @abstractmethod
     def actions_at(self, policy: Policy, states: Any) -> Any:

@@ -129,7 +129,7 @@ class _WatchedRollout:
 
 
 class LinearBackend(Backend[LinearModel]):
-    """Episodes in lockstep; actions are vectors."""
+    """Episodes that take each step together; actions are vectors."""
 
     lists_rows = False
     acts_by_vectors = True
@@ -261,7 +261,7 @@ class LinearActor(Actor):
         if self.chooser.is_random and rng is None:
             raise needs_generator(self.policy)
         keys = np.zeros(n, np.uint64) if rng is None else rng.integers(1 << 63, size=n, dtype="u8")
-        # A worker may use its buffer again: what is given away is a copy.
+        # A copy: the worker may use its buffer again.
         chosen = self.choose(vectors, keys, 0)[0]
         return np.array(chosen, dtype=np.int64 if model.integer_actions.all() else np.float64)
 

@@ -33,7 +33,7 @@ from bellweight.simulation import Occupancy, Simulation
 
 
 class Solvable(Protocol):
-    """A program that stays warm from one solve to the next, of whatever kind."""
+    """A program of any kind that stays warm from one solve to the next."""
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Solvable(Protocol):
     ) -> Solution:
         """Return the audited optimum for these moments (K,), its dual decided.
 
-        What takes long gives up `until` a time of `time.perf_counter`.
+        Long steps end when `time.perf_counter` reaches `until`.
         """
 
 
@@ -80,7 +80,7 @@ class Outside:
 @files.storable("Evidence")
 @dataclass(frozen=True)
 class Evidence:
-    """What is known where rows are a sample and expectations may be averages of draws.
+    """What a search found where rows are a sample and expectations may be averages of draws.
 
     `violation` is the largest one that a search over all states found, at `state` and `action`:
     below zero where no row was found violated. `draws_error` is by how much another set of draws
@@ -95,7 +95,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Weights as the loop sees them: their moments (K,) and, where they exist, the weights (S,)."""
+    """Weights of the loop: their moments (K,) and, where states are listed, the weights (S,)."""
 
     moments: FloatArray
     weights: FloatArray | None = None
@@ -288,9 +288,9 @@ class Setup(ABC):
         return self._program
 
     def iterate(self, point: Point, until: float | None = None) -> Iterate:
-        """Solve the program for some weights; rows of no pair have no part in the support.
+        """Solve the program for some weights; rows that belong to no pair are not in the support.
 
-        What takes long gives up `until` a time of `time.perf_counter`.
+        Long steps end when `time.perf_counter` reaches `until`.
         """
         solution = self.program(point.weights).solve(point.moments, point.weights, until)
         pairs = self.rows.are_pairs(solution.keys)
@@ -298,7 +298,7 @@ class Setup(ABC):
         return Iterate(self, point, solution, Support(states, actions, solution.dual[pairs]))
 
     def checked_moments(self, moments: Any) -> FloatArray:
-        """Return moments (K,) given by the user: those of a distribution, so 1 gives 1."""
+        """Return moments (K,) given by the user; that of the constant must be 1."""
         given = checks.float_array(moments, "moments", (self.rows.n_basis,), ArgumentError)
         total = float(given @ self.rows.constant())
         if abs(total - 1.0) > tolerances.PROBABILITY:

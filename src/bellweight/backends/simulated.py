@@ -1,4 +1,4 @@
-"""What backends share whose states cannot be listed: weights are known by their moments.
+"""What backends of models without listed states share: weights are known by their moments.
 
 Models given by functions (event, step and factored models) share nearly everything: compiled
 episodes, and rows at sampled states or, where their parts are local, of all states.
@@ -192,7 +192,7 @@ def _dimensions(model: FunctionModel) -> str:
 
 
 class LocalSetup(FunctionSetup):
-    """Rows of all states, found by elimination: what holds on them is proven."""
+    """Rows of all states, found by elimination, so that bounds are proven."""
 
     rows: EliminatedRows  # type: ignore[assignment]
 
@@ -360,7 +360,7 @@ class FunctionActor(Actor):
         given = one_state(state, self.model.dimension)
         vector = given[0]
         if not self.model.is_state(vector) or (rng is None and self.compiled.draws_in(vector)):
-            return int(self._chosen(given, rng)[0])  # which says what is wrong
+            return int(self._chosen(given, rng)[0])  # raises the error that explains it
         return self._act(vector, 0.0 if rng is None else rng.random())
 
     @cached_property

@@ -31,7 +31,7 @@ _JUDGING_TERMS = 200_000_000  # terms of expectations that compiled loops add up
 
 
 class StepSetup(FunctionSetup):
-    """Rows at sampled states of a box, which a search looks for violations between."""
+    """Rows at sampled states of a box; a search looks for violations between them."""
 
     repair_advice = (
         "between the sampled states, too; use more of them, such as sample_states(model, n, "

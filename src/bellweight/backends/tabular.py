@@ -24,8 +24,6 @@ from bellweight.policies.states import one_index, several_indices
 from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, largest_value, repaired
 from bellweight.simulation import Occupancy, Simulation, TabularRollout, episode_costs
 
-_SAME_COST = 1e-9  # relative difference of costs that is rounding
-
 
 class TabularSetup(Setup):
     """Weights are vectors over the states; occupancies and costs are computed."""
@@ -146,7 +144,7 @@ class TabularBackend(Backend[TabularModel]):
         model = self.model
         values = exact.policy_value(model, Uniform())
         ahead = model.cost + model.discount * (model.transition @ values)
-        better = ahead < values[model.pair_state] - _SAME_COST * np.abs(values).max()
+        better = ahead < values[model.pair_state] - tolerances.SAME_COST * np.abs(values).max()
         reached = exact_occupancy(model, Uniform()).weights
         assert reached is not None
         return bool((better & (reached[model.pair_state] > 0.0)).any())
@@ -162,7 +160,7 @@ class TabularBackend(Backend[TabularModel]):
     ) -> Visited:
         model = self.model
         rows = TabularRows(model, basis)
-        # Repaired where rows are violated, so that values are what they are shown as: bounds.
+        # Repaired where rows are violated, because the values are shown as lower bounds.
         value = rows.values(repaired(rows, coef, moments).coef)
         occupancy = exact_occupancy(model, policy).weights
         assert occupancy is not None

@@ -3,8 +3,8 @@
     ClippedProducts(groups=[(0, 1), (1, 2)], levels=[1, 3])
 
 has for each group the functions min(x_i, a) min(x_j, b) for all a and b among the levels. They are
-bounded, so they are feasible on endless queues too. With the levels 1, ..., m, single functions
-added, a group's functions make every table of its coordinates' values up to m.
+bounded, so they are feasible on endless queues too. With the levels 1, ..., m and functions of
+single coordinates beside them, they span every table of the group's values up to m.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def _factors(basis: Basis, coordinate: int) -> list[_Factor | None]:
 
 
 def _product_part(column: int, factors: list[_Factor]) -> Part:
-    """Return a product of functions of one coordinate each; two that grow make no affine tail."""
+    """Return a product of functions of one coordinate each; two growing ones are not affine."""
     if not factors:
         return constant_part(column)
     affine = sum(factor.grows for factor in factors) <= 1

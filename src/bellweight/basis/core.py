@@ -217,8 +217,8 @@ class Indicator(Basis):
     def spots(self) -> list[Term]:
         """Return the functions as indicators of single values, 0 at values that are not known.
 
-        Only as functions of one coordinate among others: on their own they would not add up to one
-        in states that are not known.
+        To be used only for one coordinate among others: alone, they would not add up to one in a
+        state that the basis does not know.
         """
         if self.known_states is None:
             raise unfitted(self)

@@ -1,4 +1,4 @@
-"""Functions of few coordinates on all values of these: what expectations of factored models sum."""
+"""Tables of functions of few coordinates, over which factored models take expectations."""
 
 from __future__ import annotations
 

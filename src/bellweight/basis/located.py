@@ -57,9 +57,10 @@ class Hinge:
         return f"max({total} {'+' if self.kink < 0.0 else '-'} {abs(self.kink):g}, 0)"
 
     def part(self, column: int) -> Part:
-        """Return the function as a part of a basis: where one coordinate passes the kink, all do.
+        """Return the function as a part of a basis.
 
-        There the hinge is the sum of its coordinates less the kink.
+        Once one coordinate exceeds the kink the sum does too, as coordinates are not negative, and
+        the hinge is affine there.
         """
         kink = self.kink
         scope = tuple(sorted(set(self.coordinates)))

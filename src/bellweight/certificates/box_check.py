@@ -6,12 +6,12 @@ one dimension with declared bends the slack of an action,
     E[cost(x, a, w) + discount V(step(x, a, w))] - V(x),
 
 is a line between the ends of the box, the kinks of V, the bends, and the states from which a piece
-of the step meets a kink. Its least value is looked for at all of them, so that what is found is
-proven, up to rounding. Elsewhere rows are only looked at in many states: a violation found there
-refutes a certificate, and none is no proof.
+of the step meets a kink. It is least at one of these, so evaluating all of them proves the least
+slack, up to rounding. With other declarations rows are only evaluated at many states: a violation
+found there refutes a certificate, but finding none proves nothing.
 
-Nothing here uses row sources, bases or the proofs of `program`. Shared with `certify` are the
-model's own functions, its nodes and what it declares.
+Nothing here uses row sources, bases or the proofs of `program`. The model's own functions, its
+nodes and its declarations are shared with `certify`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLOCK = 1 << 20  # next states at a time
 
 @dataclass(frozen=True)
 class BoxProof:
-    """The value that the recorded function proves, and whether all rows were looked at."""
+    """The value that the recorded function proves, and whether that covers all rows."""
 
     value: float
     complete: bool

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from bellweight.certificates.fields import FORMAT, HEADER, checksum, fault, read_fields
-from bellweight.common import files
+from bellweight.common import files, tolerances
 from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, FileError
 from bellweight.display import Column, Table, facts_text, number_text
@@ -30,7 +30,7 @@ from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.results.gap import Gap
 
-TOLERANCE = 1e-8
+TOLERANCE = tolerances.VERIFIED
 """How far a claimed number may be from the one a verifier finds, relative to the cost found."""
 
 OTHER_POLICY = "the corollary is about the result's own policy"
@@ -74,7 +74,7 @@ _COROLLARY = ("greedy_bound", "weighted_residual", "residual_sup", "mismatch", "
 
 
 def _term_text(value: float) -> str:
-    """Return a number of a certificate; of one that is all but zero the size is enough."""
+    """Return a number of a certificate; two digits of one that is tiny or huge."""
     return number_text(value) if value == 0.0 or 1e-3 <= abs(value) < 1e9 else f"{value:.2g}"
 
 
@@ -85,7 +85,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Certificate(Presentable):
     """What is known about a policy's loss; a term that is not available is None.
 
@@ -128,11 +128,11 @@ class Certificate(Presentable):
     """
 
     bound: float | None
-    greedy_bound: float | None
-    weighted_residual: float | None
-    residual_sup: float | None
-    mismatch: float | None
-    disagreement: float | None
+    greedy_bound: float | None = None
+    weighted_residual: float | None = None
+    residual_sup: float | None = None
+    mismatch: float | None = None
+    disagreement: float | None = None
     kind: str
     reason: str
     value: float

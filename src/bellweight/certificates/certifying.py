@@ -1,10 +1,10 @@
 """Making certificates: what is proven on each kind of model.
 
 Coefficients that violate a row by at most v are repaired first (`repair`; on linear models the
-constant goes down by v / (1 - discount)), and v is known where every row is known. That is so on
-tabular models, on models of local parts, in the box of step models that declare enough (`exact`),
-and on linear models whose reachable states are priced (`estimated`: the policy's cost is simulated,
-and the bound holds with the stated one-sided confidence), and not where rows are a sample
+constant goes down by v / (1 - discount)), so v must be known over all rows. It is on tabular
+models, on models of local parts and in the box of step models that declare enough (`exact`), and on
+linear models whose reachable states are priced (`estimated`: the policy's cost is simulated, and
+the bound holds with the stated one-sided confidence). Where rows are a sample v is not known
 (`unproven`).
 """
 
@@ -73,7 +73,6 @@ from bellweight.weights.methods import DIA
 _FRESH_STREAM = 2
 _FRESH = 5_000  # draws of states on which the violation of sampled rows is looked for
 _SHRUNK = (0.0, 1e-12, 1e-10, 1e-8)  # of the coefficients: see `_priced`
-_CLOSE = 1e-9  # of the largest coefficient: what multipliers may add to a violation
 _ROUNDINGS = 32  # of a sum beyond those of its terms
 
 
@@ -141,11 +140,6 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
     cost = float(model.initial @ policy_value(model, judged))
     certificate = Certificate(
         bound=max(0.0, cost - found.value),
-        greedy_bound=None,
-        weighted_residual=None,
-        residual_sup=None,
-        mismatch=None,
-        disagreement=None,
         kind="exact",
         reason="" if policy is None else OTHER_POLICY,
         value=found.value,
@@ -183,7 +177,7 @@ def _with_corollary(
     occupancy = followed.weights
     assert occupancy is not None
     assert followed.residual is not None
-    # What the flow balance misses, and what that was computed with, passes through every step.
+    # The error of the flow balance, rounding included, adds up over all discounted steps.
     uncertain = (followed.residual + _flow_rounding(model)) / left
     chances = checked_probabilities(model, generated)
     differ = np.maximum(1.0 - by_state(model, greedy * chances), 0.0)
@@ -277,9 +271,8 @@ class _Estimate:
         value -= (len(priced.coef) + 2) * np.finfo(float).eps * float(terms)
         record = {**_plain_record(result, told), "coef": priced.coef.tolist()}
         return Certificate(
-            bound=cost - value, greedy_bound=None, weighted_residual=None, residual_sup=None,
-            mismatch=None, disagreement=None, kind="estimated", reason=SIMULATED,
-            value=value, cost=cost, violation=priced.violation, repair=before - value,
+            bound=cost - value, kind="estimated", reason=SIMULATED, value=value, cost=cost,
+            violation=priced.violation, repair=before - value,
             confidence=self.confidence, model_name=model.name, model_digest=model.digest,
             seed=self.seed, episodes=self.episodes, horizon=horizon,
             record={**record, "solved": result.coef.tolist(), "multipliers": priced.multipliers},
@@ -335,9 +328,8 @@ class _Estimate:
             return self._only_value(model, result, found, unknown, "exact", recorded)
         record = {**_plain_record(result, _NOT_RECORDED), "coef": found.coef.tolist()}
         return Certificate(
-            bound=cost - found.value, greedy_bound=None, weighted_residual=None, residual_sup=None,
-            mismatch=None, disagreement=None, kind="exact", reason=reason,
-            value=found.value, cost=cost, violation=found.violation, repair=found.loss,
+            bound=cost - found.value, kind="exact", reason=reason, value=found.value, cost=cost,
+            violation=found.violation, repair=found.loss,
             confidence=self.confidence, model_name=model.name, model_digest=model.digest,
             seed=self.seed, episodes=self.episodes, horizon=horizon,
             record={**record, **recorded},
@@ -377,8 +369,7 @@ class _Estimate:
     ) -> Certificate:
         cost = evaluate(model, self.policy, self.episodes, seed=self.seed, jobs=self.jobs)
         return Certificate(
-            bound=None, greedy_bound=None, weighted_residual=None, residual_sup=None, mismatch=None,
-            disagreement=None, kind="unproven", reason=reason, value=result.objective,
+            bound=None, kind="unproven", reason=reason, value=result.objective,
             value_kind="unproven", cost=cost.mean, violation=None, model_name=model.name,
             model_digest=model.digest, seed=self.seed, episodes=self.episodes, horizon=cost.horizon,
             record=_plain_record(result, told),
@@ -420,14 +411,14 @@ def _priced(rows: LinearRows, coef: FloatArray) -> _Priced:
         return _Priced(coef, violation, None)
     multipliers = rows.multipliers(coef)
     assert multipliers is not None
-    allowed = violation + _CLOSE * float(np.abs(coef).max())
+    allowed = violation + tolerances.MULTIPLIERS * float(np.abs(coef).max())
     proven = np.inf
     for share in _SHRUNK:
         smaller, factors = (1.0 - share) * coef, (1.0 - share) * multipliers
         proven = max(0.0, -least_slack(rows.model, smaller, rows.box, factors))
         if proven <= allowed:
             return _Priced(smaller, proven, factors.tolist())
-    # Whole numbers may violate less than their relaxation: then the solver's word has to do.
+    # Whole numbers may violate less than their relaxation: then the solver's answer is taken.
     return _Priced(coef, violation if np.isfinite(proven) else np.inf, None)
 
 

@@ -72,7 +72,7 @@ def statement(
 ) -> list[Check]:
     """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`.
 
-    `error` is what the cost may be off here, and `rounding` what it may be off there.
+    `error` bounds the error of the cost found here, `rounding` that of the claimed cost.
     """
     allowed = TOLERANCE * max(unit, abs(value))
     spare = 2.0 * error + rounding
@@ -97,10 +97,7 @@ def unproven(
 ) -> tuple[list[Check], list[str]]:
     """Check that no loss is claimed to be proven, and that the stated reason is a possible one."""
     record = Record(certificate.record)
-    coef = record.numbers("coef")
-    record.texts("names", len(coef))
-    record.numbers("moments", len(coef))
-    record.text("method")
+    record.coefficients()
     record.part("policy").text("kind")
     checks = [
         same("kind", certificate.kind, "unproven"),

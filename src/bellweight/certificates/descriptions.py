@@ -9,6 +9,7 @@ from scipy import sparse
 
 from bellweight.basis import Basis, Indicator
 from bellweight.basis.compiled import CompiledBasis
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BasisError
 from bellweight.models import StepModel, TabularModel
@@ -26,7 +27,6 @@ from bellweight.policies import (
 from bellweight.program import EliminatedRows, proof_text
 
 _MOST_ENTRIES = 2_000_000
-_ROUNDING = 1e-13  # how far probabilities that are meant to sum to one are from it
 
 
 def describe_basis(model: TabularModel, basis: Basis) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def proper(model: TabularModel, policy: Policy) -> Policy:
     """
     chances = checked_probabilities(model, policy)
     totals = by_state(model, chances)
-    if np.abs(totals - 1.0).max() <= _ROUNDING:
+    if np.abs(totals - 1.0).max() <= tolerances.SUMS:
         return policy
     matrix = np.zeros((model.n_states, model.n_actions))
     matrix[model.pair_state, model.pair_action] = chances / totals[model.pair_state]

@@ -1,4 +1,4 @@
-"""Numbers of a tabular model with a proven error: what `verify` is made of.
+"""Numbers of a tabular model with a proven error, as `verify` computes them.
 
 Values that a certificate describes, Bellman rows at them, and the cost and occupancy of a policy.
 Nothing here uses row sources, solvers of linear programs or the occupancy code. A sum of n terms in
@@ -156,7 +156,7 @@ class Feasible:
 
 
 def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
-    """Judge every row; what moves the value by less than `unit` is not looked at more closely."""
+    """Judge every row, with twice the digits where that may move the value by `unit` or more."""
     following = model.transition @ values.plain
     slack = model.cost + model.discount * following - values.plain[model.pair_state]
     size = np.abs(model.cost) + model.discount * (model.transition @ values.size)
@@ -218,7 +218,7 @@ def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class FollowedChain:
     """Where a policy goes: its occupancy (S,), and how far that may be off in the 1-norm."""
 
     transition: sparse.csr_array
@@ -229,7 +229,7 @@ class Course:
     occupancy_error: float
 
 
-def course(model: TabularModel, chances: FloatArray) -> Course:
+def followed_chain(model: TabularModel, chances: FloatArray) -> FollowedChain:
     """Return a policy's chain and its occupancy, by iteration, with the error it has left."""
     used = np.flatnonzero(chances)
     entries = (chances[used], used, np.searchsorted(used, model.pair_start))
@@ -251,7 +251,7 @@ def course(model: TabularModel, chances: FloatArray) -> Course:
     start = _started(backward, discount, inflow, model.initial)
     mass = _iterated(residual, start, lambda step: float(np.abs(step).sum()))
     rest = float(np.abs(residual(mass)).sum()) + 3.0 * gamma(n_terms) * float(np.abs(mass).sum())
-    return Course(transition, cost, n_terms, left, mass, rest / left)
+    return FollowedChain(transition, cost, n_terms, left, mass, rest / left)
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class PolicyCost:
     rounding: float
 
 
-def policy_cost(model: TabularModel, followed: Course) -> PolicyCost:
+def policy_cost(model: TabularModel, followed: FollowedChain) -> PolicyCost:
     """Return a policy's expected cost with a proven error.
 
     With the residual of values J, initial' (J^pi - J) = occupancy' residual / (1 - discount): the
@@ -289,7 +289,7 @@ def policy_cost(model: TabularModel, followed: Course) -> PolicyCost:
 
 
 def _policy_values(
-    model: TabularModel, followed: Course, cost: FloatArray
+    model: TabularModel, followed: FollowedChain, cost: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return values (S,) that solve J = cost + discount P J nearly, and their residual's size."""
     discount, transition = model.discount, followed.transition
@@ -298,7 +298,7 @@ def _policy_values(
         return cost + discount * (transition @ values) - values
 
     def shift(step: FloatArray) -> float:
-        # A constant part of the residual would come back discounted, again and again: all at once.
+        # A constant part of the residual recurs in every sweep, discounted: add the whole series.
         return 0.5 * discount / (1.0 - discount) * float(step.max() + step.min())
 
     start = _started(transition, discount, cost, np.zeros(model.n_states))
@@ -310,7 +310,7 @@ def _policy_values(
 def _started(
     matrix: sparse.csr_array, discount: float, constant: FloatArray, otherwise: FloatArray
 ) -> FloatArray:
-    """Return where an iteration starts: anywhere, as the residual at its end is checked."""
+    """Return a starting point; any will do, because the residual at the end is checked."""
     n = len(constant)
     if n > _DENSE:
         return otherwise

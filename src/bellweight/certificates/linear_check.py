@@ -34,11 +34,8 @@ _MOST_STEPS = 10**10  # simulated steps that a certificate may ask for
 def linear_checks(certificate: Certificate, model: LinearModel) -> tuple[list[Check], list[str]]:
     """Add up what the multipliers prove, and simulate again on the certificate's own streams."""
     record = Record(certificate.record)
-    coef = record.numbers("coef", model.dimension + 1)
+    coef = record.coefficients(model.dimension + 1)
     solved = record.numbers("solved", model.dimension + 1)
-    record.texts("names", len(coef))
-    record.text("method")
-    record.numbers("moments", len(coef))
     violation, note = _largest_violation(model, record, coef)
     initial, before = (float(r[0] + model.initial_mean @ r[1:]) for r in (coef, solved))
     size = abs(coef[0]) + float(np.abs(model.initial_mean) @ np.abs(coef[1:]))

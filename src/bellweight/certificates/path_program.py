@@ -10,8 +10,8 @@ other share the step, a service takes at most what is in its queue, and queues f
 
 Every policy's path is feasible, so the mean of the minima is a lower bound on the optimal cost;
 fractions only lower it. It is the information relaxation of `relaxation` without a penalty, for
-states that are too many to list. The minimum of a path is bounded by its multipliers, so the
-solver's word is not needed. What comes after the horizon counts as the least cost.
+states that are too many to list. The minimum of a path is bounded by its multipliers, so the solver
+need not be trusted. What comes after the horizon counts as the least cost.
 """
 
 from __future__ import annotations
@@ -23,19 +23,12 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from bellweight.certificates.relaxation import STREAM, RelaxedBound, fewest_paths, kept_blocks
-from bellweight.common import checks
+from bellweight.certificates.relaxation import STREAM, PathTask, RelaxedBound, checked_steps
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ArgumentError, SolverError, Status
-from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel, Model
 from bellweight.program.integer_program import IntegerProgram
-from bellweight.simulation import (
-    default_horizon,
-    mean_and_half_width,
-    one_sided,
-    run_blocks,
-)
 
 _PATHS = 2  # per block
 _LOOKED_AT = 200  # states at which costs are compared with an affine function
@@ -59,16 +52,11 @@ def path_bound(
     Blocks of paths run in parallel, and are kept in the file `kept_in` as in `relaxed_bound`.
     """
     network = _network(model)
-    checks.positive(confidence, "confidence", below=1.0)
-    fewest_paths(paths, confidence)
-    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    steps = checked_steps(model, paths, horizon, confidence)
     slopes, level = _affine_cost(network)
-    task = _Programs(network, slopes, level, steps, seed)
-    kept = kept_blocks(kept_in, ("programs", model.digest, steps, seed))
-    totals = np.concatenate(run_blocks(task, 0, paths, jobs, size=_PATHS, kept=kept))
-    mean, half_width = mean_and_half_width(totals)
-    margin = one_sided(half_width, paths, confidence)
-    return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
+    about = ("programs", model.digest, steps, seed)
+    task = _Programs(network, steps, seed, slopes, level)
+    return task.bound(paths, confidence, jobs, kept_in, about, size=_PATHS)
 
 
 def is_network(model: Model) -> bool:
@@ -109,7 +97,7 @@ def _affine_cost(model: EventModel) -> tuple[FloatArray, float]:
     level, slopes = float(cost[0, 0]), cost[1 : d + 1, 0] - cost[0, 0]
     off = np.abs(cost - (level + states @ slopes)[:, None]).max(axis=1)
     worst = int(np.argmax(off))
-    if off[worst] > 1e-9 * (1.0 + np.abs(cost[worst]).max()) or (slopes < 0.0).any():
+    if off[worst] > tolerances.DECLARED * (1.0 + np.abs(cost[worst]).max()) or (slopes < 0.0).any():
         raise ArgumentError(
             f"the cost in state {states[worst].tolist()} is not that of an affine function of the "
             "queues that never falls, the same for all actions: use relaxed_bound(model, result)"
@@ -118,22 +106,13 @@ def _affine_cost(model: EventModel) -> tuple[FloatArray, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Programs:
-    """The least totals of paths, in a form that can be sent to another process."""
+class _Programs(PathTask):
+    """Lower bounds on the least totals, each by a linear program."""
 
-    model: EventModel
     slopes: FloatArray
     level: float
-    horizon: int
-    seed: int
 
-    def __call__(self, first: int, last: int) -> FloatArray:
-        key = stream_keys(self.seed, STREAM)[0]
-        starts = self.model.sample_initial(first, last, key)
-        return np.array([self._least(n, start) for n, start in enumerate(starts, start=first)])
-
-    def _least(self, number: int, start: IntArray) -> float:
-        """Return a lower bound on the least total of one path."""
+    def least(self, number: int, start: IntArray) -> float:
         draws = np.random.default_rng([self.seed, STREAM, number]).random(self.horizon)
         table = cast("FloatArray", self.model.probability)
         places, jumps = self.model.event_places, cast("IntArray", self.model.jumps)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.backends import listed
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.exact.occupancy import exact_occupancy
@@ -29,7 +29,6 @@ from bellweight.solve import Result
 
 _SEARCHED_PAIRS = 20_000  # beyond this only the constant is tried as a Lyapunov function
 _SHARES = (0.05, 0.2, 0.4, 0.6, 0.8)  # of the way from the discount to one, for beta
-_LEAST = 1e-6  # of the largest error: how small a Lyapunov function may be
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class PiaBounds:
     @property
     def hold(self) -> bool:
         """Whether every inequality holds, up to rounding."""
-        slack = 1e-8 * max(1.0, self.greedy_bound, self.approximation_bound)
+        slack = tolerances.VERIFIED * max(1.0, self.greedy_bound, self.approximation_bound)
         combined = np.inf if self.combined_bound is None else self.combined_bound
         return (
             self.greedy_loss <= min(self.greedy_bound, combined) + slack
@@ -94,7 +93,7 @@ def pia_bounds(model: TabularModel, result: Result, lyapunov: Any = None) -> Pia
         greedy_bound=float(occupancy @ np.abs(best - values)) / left,
         approximation_error=float(weights @ np.abs(best - values)),
         approximation_bound=approximation,
-        combined_bound=approximation / left if mismatch <= 1e-8 else None,
+        combined_bound=approximation / left if mismatch <= tolerances.VERIFIED else None,
         mismatch=mismatch,
         beta=found.beta,
     )
@@ -165,7 +164,7 @@ def _found(
                 np.hstack([following - beta * here, np.zeros_like(here)]),
             ]
         )
-        floor = np.full(len(best), -_LEAST * error)
+        floor = np.full(len(best), -tolerances.LEAST_LYAPUNOV * error)
         limit = np.concatenate([best, -best, floor, np.zeros(model.n_pairs)])
         try:
             point = _minimum(rows, limit, moments)

@@ -78,6 +78,17 @@ class Record:
             raise FileError(f"{self.where}.{name} is not a list of rows of {width} finite numbers")
         return np.array(found, dtype=np.float64).reshape(len(found), width)
 
+    def coefficients(self, length: int | None = None) -> FloatArray:
+        """Return the coefficients; names and moments of as many functions must stand beside them.
+
+        The statement of a certificate uses neither these nor the method, so they are only read.
+        """
+        coef = self.numbers("coef", length)
+        self.texts("names", len(coef))
+        self.numbers("moments", len(coef))
+        self.text("method")
+        return coef
+
     def unknown(self) -> FileError:
         """Return the error for a kind that the verifier does not know, or that says why not."""
         if self.entries.get("kind") == "unknown":

@@ -24,6 +24,7 @@ the order of additions.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, cast
@@ -114,19 +115,13 @@ def relaxed_bound(
             f"{model.name} is {backend.noun}, expected an event, step or factored model; "
             "certify(model, result) says what is known"
         )
-    checks.positive(confidence, "confidence", below=1.0)
-    fewest_paths(paths, confidence)
+    steps = checked_steps(model, paths, horizon, confidence)
     if not np.isfinite(least_cost):
         raise ArgumentError(f"least_cost is {least_cost}, expected a finite number")
-    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     event_model, coef = cast("EventModel", model), _coefficients(model, result)
-    task = _Paths(event_model, result.basis, coef, steps, float(least_cost), seed)
+    task = _Paths(event_model, steps, seed, result.basis, coef, float(least_cost))
     about = ("states", model.digest, result.basis, coef, steps, float(least_cost), seed)
-    kept = kept_blocks(kept_in, about)
-    totals = np.concatenate(run_blocks(task, 0, paths, jobs, size=_PATHS, kept=kept))
-    mean, half_width = mean_and_half_width(totals)
-    margin = one_sided(half_width, paths, confidence)
-    return RelaxedBound(mean - margin, mean, half_width, paths, steps, confidence, seed)
+    return task.bound(paths, confidence, jobs, kept_in, about, size=_PATHS)
 
 
 def _coefficients(model: Model, result: Result) -> FloatArray:
@@ -146,21 +141,57 @@ def _coefficients(model: Model, result: Result) -> FloatArray:
     return np.array(result.coef)
 
 
-def kept_blocks(path: str | os.PathLike[str] | None, about: tuple[Any, ...]) -> KeptBlocks | None:
-    """Return the blocks in a file, which belong to the run that `about` describes."""
-    return None if path is None else KeptBlocks(path, identity.digest(about))
+def checked_steps(model: Model, paths: int, horizon: int | None, confidence: float) -> int:
+    """Return the steps of a path; refuse too few paths for a margin that can be trusted.
 
-
-def fewest_paths(paths: int, confidence: float) -> None:
-    """Refuse so few paths that their mean has no margin to be trusted.
-
-    Means are normal enough for rare failures only if the paths could show about one.
+    The margin takes the mean to be normal. With fewer than 1 / (1 - confidence) paths, the rare
+    paths that decide how often the bound fails would hardly be seen.
     """
-    fewest = max(_FEWEST, ceil((1.0 - 1e-9) / (1.0 - confidence)))
+    checks.positive(confidence, "confidence", below=1.0)
+    fewest = max(_FEWEST, ceil(round(1.0 / (1.0 - confidence), 6)))
     if checks.count(paths, "paths") < fewest:
         raise ArgumentError(
             f"paths is {paths}, expected at least {fewest:,} for a confidence of {confidence:g}"
         )
+    return default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+
+
+@dataclass(frozen=True, eq=False)
+class PathTask(ABC):
+    """The least totals of simulated paths, in a form that can be sent to another process."""
+
+    model: EventModel
+    horizon: int
+    seed: int
+
+    def __call__(self, first: int, last: int) -> FloatArray:
+        key = stream_keys(self.seed, STREAM)[0]
+        starts = self.model.sample_initial(first, last, key)
+        return np.array([self.least(n, start) for n, start in enumerate(starts, start=first)])
+
+    @abstractmethod
+    def least(self, number: int, start: IntArray) -> float:
+        """Return the least total of one path for somebody who knows its random numbers."""
+
+    def bound(
+        self,
+        paths: int,
+        confidence: float,
+        jobs: int | None,
+        kept_in: str | os.PathLike[str] | None,
+        about: tuple[Any, ...],
+        *,
+        size: int,
+    ) -> RelaxedBound:
+        """Return the bound from `paths` paths in blocks of `size`, kept in a file if one is named.
+
+        The file belongs to the run that `about` describes.
+        """
+        kept = None if kept_in is None else KeptBlocks(kept_in, identity.digest(about))
+        totals = np.concatenate(run_blocks(self, 0, paths, jobs, size=size, kept=kept))
+        mean, width = mean_and_half_width(totals)
+        low = mean - one_sided(width, paths, confidence)
+        return RelaxedBound(low, mean, width, paths, self.horizon, confidence, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,23 +203,14 @@ class _Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Paths:
-    """The least totals of paths, in a form that can be sent to another process."""
+class _Paths(PathTask):
+    """Least totals by dynamic programming over the states that can be reached on a path."""
 
-    model: EventModel
     basis: Basis
     coef: FloatArray
-    horizon: int
     least_cost: float
-    seed: int
 
-    def __call__(self, first: int, last: int) -> FloatArray:
-        key = stream_keys(self.seed, STREAM)[0]
-        starts = self.model.sample_initial(first, last, key)
-        return np.array([self._least(n, start) for n, start in enumerate(starts, start=first)])
-
-    def _least(self, number: int, start: IntArray) -> float:
-        """Return the least total of one path for somebody who knows its random numbers."""
+    def least(self, number: int, start: IntArray) -> float:
         draws = np.random.default_rng([self.seed, STREAM, number]).random(self.horizon)
         nodes = np.random.default_rng([self.seed, STREAM, number, 1])
         layers, states = [], start[None, :]

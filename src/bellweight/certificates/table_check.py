@@ -23,9 +23,9 @@ from bellweight.certificates.claims import (
 )
 from bellweight.certificates.enclosure import (
     Described,
-    course,
     described,
     feasible,
+    followed_chain,
     gamma,
     policy_cost,
 )
@@ -42,11 +42,9 @@ _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at 
 def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Check], list[str]]:
     """Compute everything again, and compare; return the checks and what else there is to know."""
     record = Record(certificate.record)
-    coef = record.numbers("coef")
-    record.texts("names", len(coef))
-    record.text("method")
+    coef = record.coefficients()
     chances = _chances(model, record.part("policy"))
-    followed = course(model, chances)
+    followed = followed_chain(model, chances)
     costs = policy_cost(model, followed)
     cost, error, unit = costs.cost, costs.error, costs.size
     basis = described(model, record.part("basis"), len(coef))
@@ -74,7 +72,6 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
         return checks, notes
     checks.append(possible_reason(certificate, certificate.reason in ("", OTHER_POLICY)))
     checks += without(certificate, *COROLLARY)
-    record.numbers("moments", len(coef))
     return checks, [*notes, "record.moments have no weights to be compared with"]
 
 
@@ -118,7 +115,7 @@ def _corollary(
         raise FileError("the weights are not a distribution over the states")
     _check_moments(record, basis, weights)
     generated = _chances(model, record.part("generated"))
-    followed = course(model, generated)
+    followed = followed_chain(model, generated)
     occupancy = followed.occupancy
     mismatch = float(np.abs(occupancy - weights).sum())
     differ = np.maximum(1.0 - _per_state(model, chances * generated), 0.0)
@@ -175,8 +172,8 @@ def _composed(certificate: Certificate, discount: float) -> Check:
 def _follows(certificate: Certificate, bound: float, unit: float, error: float) -> Check:
     """Check that the loss is at most the corollary's bound.
 
-    It follows from the theorem's bound found here, or from the corollary's own terms. What the
-    arithmetic here may be off is no reason to refuse a claim.
+    It follows from the theorem's bound found here, or from the corollary's own terms. The error of
+    the arithmetic here is allowed for.
     """
     claimed = certificate.greedy_bound
     allowed = TOLERANCE * max(unit, abs(bound)) + error
@@ -187,7 +184,7 @@ def _follows(certificate: Certificate, bound: float, unit: float, error: float) 
 def _check_moments(record: Record, basis: Described, weights: FloatArray) -> None:
     stated = record.numbers("moments", basis.n_basis)
     found, size = basis.moments(weights)
-    wrong = np.flatnonzero(~(np.abs(found - stated) <= 1e-7 * size))
+    wrong = np.flatnonzero(~(np.abs(found - stated) <= tolerances.MOMENTS_VERIFIED * size))
     if len(wrong) > 0:
         k = wrong[0]
         raise FileError(
@@ -213,7 +210,7 @@ def _chances(model: TabularModel, policy: Record) -> FloatArray:
     totals = _per_state(model, chances)
     if not (chances.min() >= 0.0 and np.abs(totals - 1.0).max() <= tolerances.PROBABILITY):
         raise FileError("the policy is not a distribution over admissible actions in every state")
-    # What is missing from one would count as a cost of zero.
+    # Missing probability would count as a cost of zero.
     return chances / totals[model.pair_state]
 
 

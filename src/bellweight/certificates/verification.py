@@ -3,7 +3,7 @@
 Every number is computed again from the model, and a claim is compared with what was found, never
 with another claim. A certificate passes only if its statement follows: the optimum is at least
 `value`, the policy costs at most `cost` and loses at most `bound`, within `TOLERANCE` of the cost
-that was found. Other claims must be found again too; what is not checked is said.
+that was found. Other claims must be found again too; the outcome says what is not checked.
 
 What is independent of the code that made the certificate:
 
@@ -191,11 +191,7 @@ def _simulated(certificate: Certificate, model: FunctionModel) -> tuple[list[Che
         known = told.startswith(f"{HORIZON}: ") or (kind != "exact" and told == reason)
         checks, others = unproven(certificate, known=known, value_kind=kind)
         return [*proven, *checks], [*notes, *others]
-    record = Record(certificate.record)
-    coef = record.numbers("coef")
-    record.texts("names", len(coef))
-    record.text("method")
-    record.numbers("moments", len(coef))
+    Record(certificate.record).coefficients()
     checks = [
         same("kind", certificate.kind, "exact"),
         same("value_kind", certificate.value_kind, kind),

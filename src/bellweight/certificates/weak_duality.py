@@ -10,7 +10,7 @@ multipliers y of the rows, with reduced = price - rows' y,
     price' z >= sum_i y_i (row_lower_i if y_i > 0 else row_upper_i)
               + sum_j reduced_j (lower_j if reduced_j > 0 else upper_j).
 
-So multipliers prove a bound, wherever they come from: whoever checks it only adds up. The bound
+So multipliers prove a bound, wherever they come from: checking it takes sums only. The bound
 holds for all real pairs, so for whole-number ones too. Sums are of exact fractions, so that on a
 side without limit a reduced price of zero is distinguished from one just below zero.
 """
@@ -22,11 +22,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, Matrix
 from bellweight.models import LinearModel
 from bellweight.program import implied_upper
-
-_OUTWARD = 1e-12  # relative: more than rounding can take from an implied bound
 
 
 def least_slack(
@@ -94,7 +93,7 @@ def _limits(
     lower = np.concatenate([box[0], model.action_lower])
     given = np.concatenate([box[1], model.action_upper])
     implied = implied_upper(rows, model.row_lower, model.row_upper, lower, given)
-    outward = implied + _OUTWARD * (1.0 + np.abs(implied))
+    outward = implied + tolerances.OUTWARD * (1.0 + np.abs(implied))
     return lower, np.where(np.isinf(given), outward, given)
 
 

@@ -29,6 +29,7 @@ from bellweight.cli.parse import BasisWords, Cycles, MethodName, MethodWords
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, StatesFrom
 from bellweight.cli.starting import Kind, write_starter
+from bellweight.common.status import ModelError
 
 
 @command(
@@ -290,7 +291,12 @@ def convert(
         from bellweight.interchange import write_model
 
         model = _tabular(built, grid) if tabular or grid is not None else built
-        write_model(model, target)
+        try:
+            write_model(model, target)
+        except ModelError as problem:
+            if not hasattr(model, "to_tabular"):
+                raise
+            raise ModelError(f"{problem}; here that is --tabular") from None
     say(console(None), f"{model!r}\nwritten to {target}")
     return exits.DONE
 

@@ -84,5 +84,5 @@ def _plain(name: str) -> str:
 
 
 def _without_limits(text: str) -> str:
-    """Leave out what a command says when it is not kept: `[x>=1]`."""
+    """Leave out limits such as `[x>=1]`: an error names them when they are broken."""
     return _LIMITS.sub(lambda found: found[2] if found[1] == "; " else "", text)

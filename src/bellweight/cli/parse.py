@@ -506,7 +506,7 @@ def _module(path: Path) -> Any:
 
     if not path.is_file():
         raise ModelError(f"{path} does not exist: check the path")
-    # A name of its own: a user's queue.py must not stand in for the library's queue.
+    # A name of its own: a user's queue.py must not replace the standard library's.
     spec = spec_from_file_location(f"bellweight_factory_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

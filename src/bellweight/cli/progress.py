@@ -40,7 +40,7 @@ class Progress:
         from rich.status import Status
 
         self._console = Console(stderr=True, highlight=False)
-        # FORCE_COLOR makes Rich believe in a terminal where a file or a pipe is.
+        # With FORCE_COLOR Rich takes a file or a pipe for a terminal.
         terminal = self._console.is_terminal and self._console.file.isatty()
         self._wanted = terminal if wanted is None else wanted
         self._refused = wanted is False

@@ -119,7 +119,7 @@ def _one(name: str, out: Path | None, words: Mapping[str, Any], progress: Progre
     artefact, settings = _prepared(name, **words, folder=out)
     if out is not None:
         folder.make(out)
-        # Its own file is written anew; the others must do for the page.
+        # Its own file is written again; the page needs the others, so they must be readable.
         index.documents(out, ignoring=name)
     found, written = _computed(artefact, settings, out, progress)
     lines = []
@@ -144,7 +144,7 @@ def _everything(
     try:
         wanted.only(name, "quick")
     except ArgumentError as problem:
-        raise parse.usage(str(problem)) from None
+        raise parse.usage(f"--{problem}") from None
     folder.make(place)
     steps = reproductions.plan(wanted)
     try:
@@ -166,11 +166,11 @@ def _prepared(name: str, **words: Any) -> tuple[Artefact, Settings]:
     """Return what to reproduce and how; what it does not take is wrong usage."""
     from bellweight import reproduce as reproductions
 
+    artefact = reproductions.find(name)
     try:
-        artefact = reproductions.find(name)
         return artefact, artefact.settings(reproductions.Wanted(**words))
-    except ArgumentError as problem:
-        raise parse.usage(str(problem)) from None
+    except ArgumentError as problem:  # it begins with the name of the option
+        raise parse.usage(f"--{problem}") from None
 
 
 def _computed(

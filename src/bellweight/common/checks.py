@@ -163,7 +163,7 @@ def count(value: Any, name: str, least: int = 1) -> int:
 
 
 def distinct(labels: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return labels, no two of which may be the same: people and tables go by them."""
+    """Return labels, all different: people and tables identify things by them."""
     first = {label: k for k, label in reversed(list(enumerate(labels)))}
     again = next((k for k, label in enumerate(labels) if first[label] != k), None)
     if again is not None:

@@ -1,4 +1,4 @@
-"""Folders for compiled code: only code that nobody else could have put there is run.
+"""Folders for compiled code, used only if nobody else could have put code there.
 
 Numba keeps compiled code as files that are executed when they are read. So a folder is used only if
 it is a real folder of this user's own, to which nobody else can write, neither directly nor through
@@ -6,7 +6,7 @@ the folders above it, and in which nobody else has left anything. Compiled model
 that `BELLWEIGHT_CACHE` names, or to `bellweight` in the user's cache folder; where that cannot be
 made or written, to one of the user's own among the temporary files; and where a folder cannot be
 trusted, to a new one that ends with the process, with a warning. The folder that `NUMBA_CACHE_DIR`
-names is held to the same.
+names must meet the same conditions.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _made(folder: Path) -> bool:
 
 
 def _suspicious_above(folder: Path) -> Iterator[str]:
-    """Yield which folders above, as named and as links lead to them, others could exchange."""
+    """Yield the folders above, by name and behind links, that others could replace."""
     # Whoever owns the root owns everything; it need not be user 0 inside a container.
     trusted = {0, _user(), Path("/").stat().st_uid}
     for above in {**dict.fromkeys(folder.parents), **dict.fromkeys(folder.resolve().parents)}:
@@ -134,7 +134,7 @@ def _suspicious_above(folder: Path) -> Iterator[str]:
 
 
 def _suspicious_inside(folder: Path, *, enters: bool = True) -> Iterator[str]:
-    """Yield what stands in a folder and may have been written by others, if any can enter it."""
+    """Yield what others may have written into a folder, if they can enter it."""
     # Where others cannot enter, permissions below do not matter, but owners do.
     enters = enters and bool(folder.lstat().st_mode & (stat.S_IXGRP | stat.S_IXOTH))
     for place in sorted(folder.iterdir()):

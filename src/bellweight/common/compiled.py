@@ -29,7 +29,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile into the caller, for short functions: what they call is optimised once less."""
+    """Compile a short function into its caller, which saves a round of optimisation."""
     return _jitted(function, inline="always", _nrt=False)
 
 
@@ -38,7 +38,7 @@ def unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
     return _jitted(function, _nrt=False)
 
 
-# Half of the time that compiling takes goes into what lets Python call a function.
+# The wrapper that lets Python call a function takes half of the time to compile it.
 _ONLY_COMPILED_CALLERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
@@ -52,7 +52,7 @@ def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Like `inner` it has compiled callers only.
     """
-    # Said here, or it would be taken over from a caller that counts no references.
+    # Set explicitly: otherwise it is inherited from a caller that counts no references.
     return _jitted(function, boundscheck=True, _nrt=True, **_ONLY_COMPILED_CALLERS)
 
 

@@ -48,7 +48,7 @@ _former_fields: dict[type, tuple[str, ...]] = {}
 def storable(name: str, *, former: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
     """Register a dataclass so that files may contain it, under a name of its own.
 
-    Files are full of that name, so it stays what it is when the class gets another one. `former`
+    Files contain that name, so it never changes, even if the class is renamed. `former`
     are fields that the class no longer has; where older files hold them they are skipped.
     """
 
@@ -61,11 +61,11 @@ def storable(name: str, *, former: tuple[str, ...] = ()) -> Callable[[_Class], _
 
 
 class _DamagedError(FileError):
-    """What is wrong inside a file; whoever reads it knows which file it is."""
+    """Something is wrong inside a file; the caller adds the name of the file."""
 
 
 class Saved:
-    """What saves itself in an `.npz` file and reads itself back; for registered classes."""
+    """A registered class with methods that save it to an `.npz` file and read it back."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to an `.npz` file, whole or not at all."""
@@ -79,7 +79,7 @@ class Saved:
 
 
 class Checked(ABC):
-    """What can say of itself, once it is read, that its parts do not go together."""
+    """A class that checks, once it is read from a file, whether its parts fit together."""
 
     @abstractmethod
     def stored_fault(self) -> str:
@@ -87,7 +87,7 @@ class Checked(ABC):
 
 
 class Changed(ABC):
-    """What an earlier version of Bellweight wrote in another way."""
+    """A class whose fields an earlier version of Bellweight stored differently."""
 
     @classmethod
     @abstractmethod
@@ -100,7 +100,7 @@ storable("Unstored")(Unstored)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Complain before the work begins about a file that could not be written after it."""
+    """Raise an error now, before the work begins, if a file could not be written after it."""
     target = Path(path)
     folder = target.parent
     if target.is_dir():
@@ -264,14 +264,14 @@ def _decode(node: Any, archive: Any, version: int) -> Any:
         raise _DamagedError(f"{unknown[0]} is no part of {node['type']} in this version")
     values = {names[name]: value for name, value in known.items()}
     for name, value in values.items():
-        # Where a file could not hold a thing, a note stands in for it, whatever its type.
+        # An `Unstored` note may stand for a value of any type.
         if not isinstance(value, Unstored) and not fits(value, declared(cls).get(name, Any)):
             raise _DamagedError(f"{name} of {node['type']} has another type than it should have")
     return cls(**values)
 
 
 def _class_of(name: str) -> type | None:
-    """Return the class of a name in files; it may be in a room that nobody has asked for yet."""
+    """Return the class of a name in files; its module may not have been imported yet."""
     if name not in _classes:
         lazy.load_all()
     return _classes.get(name)

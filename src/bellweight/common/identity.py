@@ -1,4 +1,4 @@
-"""Who is who: digests of functions and data, by everything that decides what they do.
+"""Digests of functions and data, made of everything that decides what they do.
 
 A function is its definition together with what it refers to: defaults, closure, globals, and the
 functions it calls, which are looked into in the same way. The definition is the syntax tree of its
@@ -58,14 +58,14 @@ _reasons: dict[str, str] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Unstored:
-    """What stands where something was that a file cannot hold: its name and its digest."""
+    """A placeholder for something that a file cannot hold: its name and its digest."""
 
     text: str
     digest: str | None = None
 
 
 def digest(value: Any) -> str:
-    """Return a text that is the same for what does the same, and else another."""
+    """Return a text that is equal for things that do the same, and different otherwise."""
     walk = _Walk()
     walk.add(value, "")
     if not walk.strangers:
@@ -76,7 +76,7 @@ def digest(value: Any) -> str:
 
 
 def doubt(stored: str | None, given: str) -> str:
-    """Return why two digests may differ without another cause: the middle of a sentence, or ""."""
+    """Return why equal things may have different digests: a part of a sentence, or ""."""
     if given in _reasons:
         return (
             f", or cannot be compared because this one uses {_reasons[given]}, which no other "
@@ -144,10 +144,10 @@ def _settings(value: Any) -> list[str]:
 
 
 class _Walk:
-    """Goes through a value and all that it refers to, in an order that nothing else decides.
+    """Walks through a value and everything it refers to, always in the same order.
 
-    Functions and classes get a number when they are met, which stands for them where they are met
-    again. Data are known by their values: it makes no difference whether two equal parts are one.
+    A function or a class gets a number where it is met first; the number stands for it where it is
+    met again. Data are compared by value: two equal parts may be one object or two.
     """
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class _Walk:
             self._structure(value, package)
 
     def _inside(self, value: Any, package: str) -> None:
-        """Add what is known by its value, however often it is met, unless it is inside itself."""
+        """Add a value in full each time it is met, unless it contains itself."""
         if id(value) in self._open:
             self._write("circle", str(self._open.index(id(value))))
             return
@@ -225,7 +225,7 @@ class _Walk:
         elif isinstance(getattr(value, "py_func", None), FunctionType):  # compiled by Numba
             self.add(value.py_func, package)
         elif type(value).__module__.startswith("numpy.random"):
-            # Where a stream of random numbers stands decides what is drawn, not from which law.
+            # The position of a random stream decides what is drawn next, not the law of the draws.
             self._write("random", type(value).__name__)
         elif dataclasses.is_dataclass(value):
             given = [getattr(value, name) for name in _settings(value)]
@@ -359,7 +359,7 @@ def _is_installed(module: str) -> bool:
 
 
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the globals that a function refers to; of a user's module what is used of it."""
+    """Yield the globals that a function refers to; of a user's module only what it uses."""
     for path in sorted(_paths(function.__code__)):
         name, *attributes = path
         if name in function.__globals__:
@@ -374,7 +374,7 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _paths(code: CodeType) -> set[tuple[str, ...]]:
-    """Return the globals in some code, each with the attributes that are taken of it at once."""
+    """Return the globals in some code, each with the attributes read directly from it."""
     found: set[tuple[str, ...]] = set()
     path: tuple[str, ...] = ()
     for step in dis.get_instructions(code):
@@ -413,7 +413,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def _definition(code: CodeType) -> tuple[Any, ...] | None:
-    """Return a function's definition in its source, if that is for certain what runs."""
+    """Return a function's definition in its source, if that certainly is the code that runs."""
     text = "".join(linecache.getlines(code.co_filename))
     try:
         functions, codes = _parsed(text) if text else ([], [])

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first asked for.
+"""Names of a package that are loaded when they are first used.
 
 Importing everything takes seconds, and a program that asks for one name need not wait for the
 others. A package says where its names live; type checkers read the same from a block of imports
@@ -58,6 +58,6 @@ class _Package(ModuleType):
 
 
 def load_all() -> None:
-    """Import everything that still waits to be asked for, what that brings with it included."""
+    """Import every public name that has not been loaded yet, and what it imports."""
     while _waiting:
         import_module(_waiting.pop())

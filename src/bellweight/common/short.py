@@ -13,7 +13,7 @@ _FEW = 6  # entries of a list or array that are shown
 
 
 class Short:
-    """Whose `repr` is its name and the settings that are not the usual ones, on one line."""
+    """A class whose `repr` is its name and the settings that differ from the defaults."""
 
     def __repr__(self) -> str:
         return call_text(self)

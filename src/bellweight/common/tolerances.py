@@ -1,4 +1,7 @@
-"""Every numerical tolerance, with its unit and its reason, in one place."""
+"""Numerical tolerances, each with its unit and its reason, in one place.
+
+Numbers that tune one algorithm of `program/` or `exact/` stand at the top of its file.
+"""
 
 from typing import Final
 
@@ -146,3 +149,87 @@ FLOW_BALANCE: Final = 1e-10
 
 CYCLE: Final = 1e-6
 """Weights repeat when they return this close, relative to the length of the last step."""
+
+SAME_COST: Final = 1e-9
+"""Relative difference of costs, prices or objectives that may be rounding."""
+
+SAME_EXACT_COST: Final = 1e-12
+"""The same for exact costs of policies on the same model."""
+
+NEARLY_OPTIMAL: Final = 1e-3
+"""Share of the cost up to which a proven loss needs no advice and no comparison."""
+
+PROVEN_OPTIMAL: Final = 1e-6
+"""Share of the cost up to which a proven loss counts as none."""
+
+SAME_PRICE: Final = 1e-9
+"""Prices closer than this, relative to the largest, tie."""
+
+SAME_MASS: Final = 1e-9
+"""Dual masses closer than this, relative to the larger one, are the same."""
+
+BALANCED: Final = 1e-9
+"""Share of its terms by which a dual must miss a function's equation for the function to help."""
+
+NEW_FUNCTION: Final = 1e-7
+"""Share of a candidate function that must lie outside the span of the basis."""
+
+LEAST_SHARE: Final = 1e-12
+"""Shares of a budget below this share of the largest are none: the solver takes less for zero."""
+
+DECLARED: Final = 1e-9
+"""How far what a user declares may be from what is computed, relative to it."""
+
+CONSTRAINT: Final = 1e-9
+"""How far a constraint may be violated by rounding, relative to its terms."""
+
+CHANCES: Final = 1e-12
+"""How far chances that are written down may add up beyond one, or miss it, by rounding."""
+
+SINGLE_PRECISION: Final = 1e-6
+"""Relative difference that rounding to single precision explains."""
+
+STATIONARY: Final = 1e-8
+"""Largest difference between weights and an exact occupancy at which a run has converged."""
+
+SAME_DIRECTION: Final = 1e-10
+"""Directions are the same, or dependent, up to this share of their length."""
+
+SINGULAR: Final = 1e-12
+"""Reciprocal condition below which rows count as dependent."""
+
+THIN: Final = 1e-9
+"""Margin, as a share of the total mass, below which a piece of the dual has no interior."""
+
+CLEARLY_SLACK: Final = 1e-9
+"""Relative slack above which a row is certainly not tight."""
+
+CLEARLY_TIGHT: Final = 1e-12
+"""Relative slack below which a row counts as tight."""
+
+EXCLUDED: Final = 1e-8
+"""Bound on a margin up to which the margin counts as zero: it carries the solver's tolerance."""
+
+SAME_COEFFICIENTS: Final = 1e-7
+"""Coefficients this close, relative to the largest term, are the same."""
+
+REPEATED: Final = 1e-12
+"""Relative difference allowed between the answers of a function that is called again."""
+
+VERIFIED: Final = 1e-8
+"""How far a claimed number may be from the one a verifier finds, relative to the cost found."""
+
+MOMENTS_VERIFIED: Final = 1e-7
+"""The same for recorded moments, relative to the sizes of their terms."""
+
+MULTIPLIERS: Final = 1e-9
+"""Share of the largest coefficient that multipliers may add to a violation."""
+
+OUTWARD: Final = 1e-12
+"""Relative widening of an implied bound: more than rounding can take from it."""
+
+SUMS: Final = 1e-13
+"""How far sums that are equal but for rounding may differ, relative to their terms."""
+
+LEAST_LYAPUNOV: Final = 1e-6
+"""Least value of a Lyapunov function that is searched for, as a share of the largest error."""

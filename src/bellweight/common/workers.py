@@ -1,4 +1,4 @@
-"""Pieces of data that are worked on where they live: by threads here, or on a Dask cluster.
+"""Pieces of data and work on each of them: by threads here, or on a Dask cluster.
 
 Threads are the default; `joblib.parallel_config` names another backend. On a Dask cluster every
 piece is sent once and stays with the workers; when one dies, Dask makes what it held again, from
@@ -34,7 +34,7 @@ class Pieces:
         return len(self._pieces)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_pieces": self._pieces, "_held": {}}  # a cluster is that of its own process
+        return {"_pieces": self._pieces, "_held": {}}  # a client is its process's own
 
     def map(
         self,

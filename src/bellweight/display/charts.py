@@ -25,12 +25,11 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 class Line:
     """One series: positions and heights (n,), and how it is drawn.
 
-    `style` is `line`, `steps` (constant up to the next position), `points`, `ticks` (points that
-    belong to nobody), `band` (thick, with
-    gaps where a number is missing), or `rule` (a level to compare with). `error` (n,) are
-    half-widths along the axis of the numbers. Series of one `who` (by default the label) have one
-    colour on a whole page; bands and rules belong to nobody. `marks` are whose colour each point
-    has.
+    `style` is `line`, `steps` (constant up to the next position), `points`, `ticks` (points without
+    an owner), `band` (thick, with gaps where a number is missing), or `rule` (a level to compare
+    with). `error` (n,) are half-widths along the axis of the numbers. All series of one owner,
+    `who` (by default the label), have the same colour on a whole page; bands and rules have no
+    owner. `marks` name the owners of single points.
     """
 
     label: str
@@ -43,7 +42,7 @@ class Line:
 
     @property
     def owner(self) -> str | None:
-        """Whose colour it takes, None where it belongs to nobody."""
+        """The owner whose colour it takes, None where it has no owner."""
         return None if self.style in ("band", "rule", "ticks") else self.who or self.label
 
     @property

@@ -279,7 +279,7 @@ def compare(
     seed: int = 0,
     jobs: int | None = None,
 ) -> Comparison:
-    """Evaluate policies on the same random numbers, which tells small differences apart.
+    """Evaluate policies on the same random numbers, so that small differences become visible.
 
     Args:
         model: the model in which they act.
@@ -359,7 +359,7 @@ def compare_ties(
 
 
 def policy_of(thing: Policy | HasPolicy) -> Policy:
-    """Return a policy, or that of a result, or say in a line what was given instead."""
+    """Return a policy, or the policy of a result; raise an error on anything else."""
     found = thing if isinstance(thing, Policy) else getattr(thing, "policy", None)
     if not isinstance(found, Policy):
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""Races: which of several policies costs least, with episodes spent where the choice is open.
+"""Races: which of several policies costs least; undecided policies get more episodes.
 
 All policies meet the same random numbers. After each look, whoever is worse than the leader beyond
 doubt drops out, and the others go on with twice the episodes. Each paired comparison is made at a
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bellweight.backends import backend_of
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.evaluation.evaluate import Difference, rollout_of
@@ -37,9 +37,6 @@ from bellweight.simulation import (
 )
 
 Tell = Callable[[str], None]
-
-_SAME_COST = 1e-12  # relative difference of exact costs that is rounding
-_NO_SPREAD = 1e-9  # half-width of a difference, relative to its mean, that is rounding
 
 
 @files.storable("Standing")
@@ -118,8 +115,8 @@ def race(
         )
     steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
     rollouts = {name: rollout_of(model, policy) for name, policy in policies.items()}
-    track = Track(rollouts, steps, seed, jobs, look)
-    return track.run(n, sure, deadline, tell or (lambda _: None))
+    running = SimulatedRace(rollouts, steps, seed, jobs, look)
+    return running.run(n, sure, deadline, tell or (lambda _: None))
 
 
 def _ranked(costs: Mapping[str, float], confidence: float) -> Race:
@@ -130,7 +127,9 @@ def _ranked(costs: Mapping[str, float], confidence: float) -> Race:
     for name in order:
         behind = Difference(costs[name] - best, 0.0)
         last = standings[-1] if standings else None
-        if last is not None and costs[name] - last.mean <= _SAME_COST * abs(last.mean):
+        if last is not None and costs[name] - last.mean <= tolerances.SAME_EXACT_COST * abs(
+            last.mean
+        ):
             standings[-1] = replace(last, alike=(*last.alike, name))
         else:
             standings.append(
@@ -139,7 +138,7 @@ def _ranked(costs: Mapping[str, float], confidence: float) -> Race:
     return Race(tuple(standings), confidence, 0, 0)
 
 
-class Track:
+class SimulatedRace:
     """The state of a race by simulation."""
 
     def __init__(
@@ -210,8 +209,8 @@ class Track:
     def _is_worse(self, name: str, leader: str, level: float) -> bool:
         gap = self._gap(name, leader)
         margin = one_sided(gap.half_width, len(self._costs[leader]), level)
-        # A difference that never varied says nothing about how it may.
-        varies = gap.half_width > _NO_SPREAD * abs(gap.mean)
+        # A difference that has not varied so far gives no estimate of its variance.
+        varies = gap.half_width > tolerances.SAME_COST * abs(gap.mean)
         return varies and gap.mean > margin
 
     def _leader(self) -> str:
@@ -240,7 +239,8 @@ class Track:
 
 
 def _most_looks(budget: int, look: int) -> int:
-    """Return how many looks there can be: two policies that are doubled until the budget ends."""
+    """Return the largest number of looks: two policies double their episodes to the budget's
+    end."""
     looks, goal = 1, look
     while 2 * goal < budget:
         goal, looks = 2 * goal, looks + 1

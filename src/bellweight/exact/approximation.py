@@ -1,10 +1,10 @@
-"""Modified policy iteration with span bounds: where a model forgets quickly, nearly the whole way.
+"""Modified policy iteration with span bounds; it is enough where a model mixes quickly.
 
 With v' = T v, the optimal values lie between v' + ahead min(v' - v) and v' + ahead max(v' - v),
 ahead = discount / (1 - discount) (MacQueen's bounds; Puterman, Markov Decision Processes, sections
 6.5 and 6.6). So only the span max - min of the steps must vanish. It does in a few dozen passes on
-random graphs, at any discount, and in thousands on grids and chains. Which it is shows in the first
-passes.
+random graphs, at any discount, and in thousands on grids and chains. The first passes show which
+case it is.
 
 A round is one pass over all pairs, which improves the policy, and a few over the rows of that
 policy by themselves, which cost a fraction of it.

@@ -4,8 +4,8 @@ Three uses, one solver: values of a policy, occupancies, policy iteration. A cha
 be ordered in a narrow band is solved by banded elimination. Elsewhere elimination fills in (on
 grids and random graphs without limit), so a chain is solved by iteration (`iteration`), whose
 passes cost what the chain has transitions; where that takes longer than elimination in the best
-known band, elimination takes over. Whatever the route, the residual is measured on the original
-system and iterated down: a solver's word is not evidence.
+known band, elimination takes over. In every case the residual is measured on the original system
+and iterated down: a solver's answer alone is not evidence.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ in passes over the entries of P:
 - GMRES, preconditioned by one sweep, is fast where a chain mixes and may stand still where it
   does not.
 
-Which of them gains most on a chain shows only there, so all are tried and the best one goes on,
+Which of them is fastest differs from chain to chain, so all are tried and the best one goes on,
 until the residual, measured on the system itself, is small enough. In the sup norm an error of x is
 at most residual / (1 - discount), in the 1-norm the same holds for P'.
 """

@@ -54,7 +54,7 @@ def optimal(model: TabularModel) -> Optimal:
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
         values = chain.values(cost, values, tol)
         low, high = improve(*entries, model.discount, values, best, following)
-        # Against the same values, so that an error of the values does not pass for a gain.
+        # Against the same values, so that their error is not mistaken for a gain.
         gain = cost + model.discount * (chain.transition @ values) - best
         improved = _is_better(model, values, following, gain)
         known = pairs.tobytes()
@@ -64,7 +64,7 @@ def optimal(model: TabularModel) -> Optimal:
                 residual = float(max(-low, high))
                 policy = TablePolicy(model.pair_action[pairs], model=model)
                 return Optimal(values, policy, residual, iteration)
-            # Step by step: what takes long to evaluate is often not the last policy yet.
+            # Gradually: a policy that takes long to evaluate is often not the last one.
             tol *= _TIGHTER
             tol = 0.0 if tol <= _SMALL * float(np.abs(values).max()) else tol
             continue

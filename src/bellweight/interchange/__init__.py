@@ -1,7 +1,8 @@
 """Models and policies from and to other packages and file formats.
 
-One file for each border; what they share is in `assembly.py`. Packages of others are imported only
-when they are asked for, and a missing one is an error that names the extra to install.
+One file for each package or format; what they share is in `assembly.py`. Packages of others are
+imported only when they are asked for, and a missing one is an error that names the extra to
+install.
 """
 
 from bellweight.interchange.by_ending import read_model, write_model

@@ -1,6 +1,6 @@
 """From a list of transitions to a tabular model, with errors that name the row.
 
-Every border that reads single transitions ends here. A row r of the list is
+Everything that reads single transitions ends here. A row r of the list is
 
     state[r]    action[r]    successor[r]    probability[r]    cost[r]
 
@@ -32,7 +32,7 @@ _BLOCK = 1 << 18  # rows looked at together: masks as long as the list would cos
 class Transitions:
     """Columns (n,) of transitions; indices may be of any whole type, costs of reward models too.
 
-    Columns are `owned` where nobody else holds them: the model may keep them then.
+    Columns are `owned` where nobody else uses them; then the model may keep them.
     """
 
     state: Any
@@ -48,7 +48,7 @@ def tabular(model: Any) -> TabularModel:
     if not isinstance(model, TabularModel):
         raise ModelError(
             f"model is {type(model).__name__}, expected a TabularModel: other packages list their "
-            "states, so call model.to_tabular() first, which is bellweight convert --tabular"
+            "states, so call model.to_tabular() first"
         )
     return model
 
@@ -66,8 +66,8 @@ def assembled(
     """Return the model of a list of transitions; `where` names a row of the list in errors.
 
     Rows of probabilities whose sum is off by more than rounding and at most by `tolerance` are
-    divided by it. `options` are those of `TabularModel.from_pairs`. The list is used up: its
-    columns are gone afterwards, so that they do not stand in memory beside the model.
+    divided by it. `options` are those of `TabularModel.from_pairs`. The columns of the list are
+    released on the way, so that they take no memory beside the model.
     """
     _check_numbers(rows, where)
     order = _order(rows)
@@ -215,7 +215,7 @@ def _check_states(
 
 
 def _order(rows: Transitions) -> IntArray | None:
-    """Return the rows in the order of states, then actions; None where they stand so."""
+    """Return the order of the rows by state, then action; None where they are sorted."""
 
     def is_late(part: slice) -> Any:
         after, state, action = one_on(part), rows.state, rows.action
@@ -229,7 +229,7 @@ def _order(rows: Transitions) -> IntArray | None:
 
 
 def _taken(rows: Transitions, name: str, order: IntArray | None) -> Any:
-    """Return a column in an order; the list lets it go, so that no two orders stand in memory."""
+    """Return a column in an order, and remove it from the list to free its memory."""
     column = getattr(rows, name)
     delattr(rows, name)
     return column if order is None else column[order]

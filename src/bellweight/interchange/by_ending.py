@@ -20,8 +20,7 @@ def _save(model: Any, path: Any) -> None:
     if not isinstance(model, files.Saved):
         raise ModelError(
             f"model is {type(model).__name__}, made of functions that a file cannot hold: keep the "
-            "Python code that makes it, or list its states by model.to_tabular(), which is "
-            "bellweight convert --tabular"
+            "Python code that makes it, or list its states by model.to_tabular()"
         )
     model.save(path)
 

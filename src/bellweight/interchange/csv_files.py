@@ -140,7 +140,7 @@ def _fields(source: Path, count: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _line_of(source: Path, row: int) -> int:
-    """Return the line of a row; the file is read again, so that no line has to be remembered."""
+    """Return the line of a row; the file is read again, as only errors need lines."""
     return next(islice(_records(source), row + 1, None))[0]
 
 
@@ -182,7 +182,7 @@ def _texts(labels: tuple[str, ...] | None, count: int, what: str) -> Sequence[An
 
 
 def _quoted(text: str) -> str:
-    """Return a name as a field; one that is a number is in quotes, as it would be an index else."""
+    """Return a name as a field; a number is put in quotes, or it would be read as an index."""
     needs_quotes = text.isdecimal() or any(letter in text for letter in ',"\r\n')
     return '"' + text.replace('"', '""') + '"' if needs_quotes else text
 

@@ -8,13 +8,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray
 from bellweight.models import TabularModel
 from bellweight.policies.tables import by_state
 
 
 class Table(Mapping[int, dict[int, list[tuple[float, int, float, bool]]]]):
-    """P of an environment, made as it is read: as lists it would take many times the model.
+    """The table P, computed as it is read: lists would take many times the model's memory.
 
     P[state][action] is a list of (probability, next, reward, terminated), of admissible actions.
     """
@@ -94,5 +95,5 @@ def _exact(chances: Any) -> Any:
 def _final_states(model: TabularModel) -> BoolArray:
     """Return which states (S,) cannot be left and cost nothing, whatever is done."""
     stays = model.transition[np.arange(model.n_pairs), model.pair_state]
-    at_rest = (np.asarray(stays).ravel() >= 1.0 - 1e-12) & (model.cost == 0.0)
+    at_rest = (np.asarray(stays).ravel() >= 1.0 - tolerances.CHANCES) & (model.cost == 0.0)
     return by_state(model, at_rest.astype(np.float64)) == np.diff(model.pair_start)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.interchange.trials import Trials, state_of
@@ -84,10 +85,10 @@ def step_model(env: Any, discount: float, initial: Any, name: str, **options: An
 
 def _shows_state(trials: Trials) -> bool:
     """Return whether observations are the state, but for their rounding to single precision."""
-    shown, state = np.ravel(trials.observation), np.ravel(trials.state)
-    trials.observation, _ = trials.env.reset(seed=0)
-    state = np.ravel(trials.state)
-    return shown.shape == state.shape and bool(np.allclose(shown, state, rtol=1e-6, atol=1e-6))
+    shown, state = np.ravel(trials.env.reset(seed=0)[0]), np.ravel(trials.state)
+    return shown.shape == state.shape and bool(
+        np.allclose(shown, state, tolerances.SINGLE_PRECISION, tolerances.SINGLE_PRECISION)
+    )
 
 
 def _box(trials: Trials, dimension: int, options: dict[str, Any]) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""Names of states and actions in tables: indices for numbers as they stand, or one per new name."""
+"""Indices of states and actions in tables: numbers are indices, and each new name gets one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DIGITS = 9  # indices are below 2^31
 
 
 class NoIndicesError(Exception):
-    """Numbers are no indices: `names` must give out numbers for names."""
+    """The numbers of a column are not indices: `names` must take them as names."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
 
 
 class Names:
-    """Indices of states or actions: numbers as they stand, a given order, or one per new name."""
+    """Indices of states or actions: the numbers themselves, a given order, or one per new name."""
 
     def __init__(self, given: Sequence[str] | None, what: str) -> None:
         self.given, self.what = given, what
@@ -83,9 +83,10 @@ class Names:
     def settle(self, used: Any, state: Any = None) -> tuple[int, tuple[str, ...] | None, Any]:
         """Return the count, the labels, and new indices for the numbers given out, if any.
 
-        Names that are numbers stand in their order; so do numbers as text, if they are 0, 1, ...
-        Others stand as they first appear in the column used. Where its rows' states are given, a
-        name stands before those that come after it in the rows of any state.
+        Names that are numbers are sorted as numbers; numbers given as text only if they are 0, 1,
+        ... Other names keep the order in which they first appear in the column used. Where the
+        states of its rows are given, a name comes before those that follow it in the rows of any
+        state.
         """
         if self.are_indices:
             return self.largest + 1, None, None

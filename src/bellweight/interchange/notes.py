@@ -30,7 +30,7 @@ _FIELDS = ("sense", "labels", "actions", "words", "initial")
 
 @dataclass(frozen=True)
 class Notes:
-    """How a model named its actions and states; without any, a file is read as it stands."""
+    """How a model named its actions and states; without notes, names are those of the file."""
 
     sense: Sense | None = None
     labels: tuple[str, ...] | None = None

@@ -71,9 +71,9 @@ class Lines:
             raise FileError(f"cannot read {self.source}: {problem.strerror}") from None
 
     def line_of(self, row: int, counts: Callable[[str], bool]) -> int:
-        """Return the number of a line: of those that count, the one after `row` others.
+        """Return the number of line `row`, from 0 on, among the lines for which `counts` holds.
 
-        The file is read again, so that no line has to be remembered while all is well.
+        The file is read again: line numbers are needed only in errors.
         """
         for text in self:
             row -= counts(text)
@@ -123,12 +123,12 @@ def settled_actions(
 ) -> tuple[Any, tuple[str, ...] | None]:
     """Return the action index of each choice, and the labels of actions.
 
-    Entry i says that choice[i] of state[i] has the name names[code[i]]. Where no order is given and
-    the notes have all names, they decide. Else, where all names are whole
-    numbers these are the indices, unless they are far apart or an order is given. Else indices are
-    places in the order, whose names the file has as they are `spelled`, followed by names it does
-    not have; these stand as the choices of every state do. Several choices of one state with the
-    same name are told apart: go, go_2, go_3. One without a name goes by its number: a0, a1, ...
+    Entry i says that choice[i] of state[i] has the name names[code[i]]. Without an order the notes
+    decide, if they have all names; if not, names that are all whole numbers and not far apart are
+    the indices. Otherwise indices are places in the order, whose names the file has as they are
+    `spelled`, followed by the other names, in the order in which the states have them. Several
+    choices of one state with the same name are told apart: go, go_2, go_3. One without a name goes
+    by its number: a0, a1, ...
     """
     code, names = _with_names(choice, code, names)
     code, names = _told_apart(state, choice, code, names)

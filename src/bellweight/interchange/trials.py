@@ -2,8 +2,8 @@
 
 An environment can be set if its state is all that decides a step, random numbers apart: its
 attribute `state` or `s`, or what its method `set_state` takes. Before every step all attributes are
-put back to what they were after a reset, then the state is set. That this reproduces what the
-environment does by itself is checked on steps of its own.
+put back to what they were after a reset, then the state is set. Steps of real episodes are replayed
+to check that this gives what the environment does.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Trials:
                 f"{self.kind} cannot be copied ({type(problem).__name__}: {problem}): make it "
                 "without render_mode"
             ) from None
-        self.observation, _ = self.env.reset(seed=0)
+        self.env.reset(seed=0)
         self._kept = dict(vars(self.env))
         self._name = self._attribute()
         self._last: tuple[Any, Step] | None = None
@@ -189,7 +189,7 @@ def state_of(env: Any) -> Any:
 class Moves:
     """Transitions as they are found; those that end an episode lead to one more state.
 
-    Their number is told before: arrays that grow side by side leave much memory unused.
+    Their number is given in advance: arrays that grow side by side waste memory.
     """
 
     def __init__(self, n_states: int, n_moves: int) -> None:
@@ -202,7 +202,7 @@ class Moves:
     def add(
         self, state: int, action: int, following: int, chance: float, reward: float, ended: bool
     ) -> None:
-        """Note one transition; where it leads after an end does not matter."""
+        """Note one transition; if it ends the episode, its next state does not matter."""
         if not (ended or 0 <= following < self.n_states):
             raise ModelError(
                 f"state {state}, action {action} leads to state {following}, expected 0 to "

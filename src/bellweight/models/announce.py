@@ -1,4 +1,4 @@
-"""Hear from Numba when a model is being compiled, which takes seconds: say so, and count them."""
+"""Announce when Numba compiles a model, which takes seconds, and count these seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPILED_FOR = {
 
 
 class Compilation(Listener):
-    """Hears from Numba when it compiles, and counts the seconds; the cache is not compilation.
+    """Listens to Numba's compiler and counts its seconds; loading from the cache does not count.
 
     `say` is told what is compiled, once for each purpose, and may be None.
     """
@@ -60,9 +60,9 @@ _listening: list[Compilation] = []
 
 @contextmanager
 def announcing(say: Callable[[str], None] | None) -> Iterator[Compilation]:
-    """Say what of a model is being compiled, if it is rather than found compiled on disk.
+    """Announce which part of a model is being compiled, unless it is found compiled on disk.
 
-    Inside another such context this one only counts the seconds: the outermost one speaks.
+    Inside another such context this one only counts the seconds: only the outermost one announces.
     """
     heard = Compilation(None if _listening else say)
     _listening.append(heard)

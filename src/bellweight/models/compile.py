@@ -9,7 +9,7 @@ nothing.
 A function may leave out the arguments it does not depend on: `cost(state)`, `probability(action,
 event)`, `move(state, event)`.
 
-Numba is imported where it is used: whoever has no model to compile does not wait for it.
+Numba is imported where it is used, so that nobody waits for it without a model to compile.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Source:
 
     @property
     def is_cached(self) -> bool:
-        """Whether this very text was found fit to be compiled before."""
+        """Whether exactly this text has been compiled before."""
         try:
             return self.path.read_bytes() == self.text.encode()
         except OSError:
@@ -86,7 +86,7 @@ class Source:
 
     @property
     def as_python(self) -> Source:
-        """The same text for plain Python, which may call each function: to tell of a fault."""
+        """The same text as plain Python, whose functions can be called to explain a fault."""
         text = self.text.replace(_STREAMS, _SLOW_STREAMS, 1)
         return Source(text, compiled=False, held=self.held)
 
@@ -122,7 +122,7 @@ class Written:
     held: Held = ()
 
     def adding(self, functions: Mapping[str, Called], layout: Layout | None = None) -> Written:
-        """Return this text with that of more functions, one for each role, read here and now.
+        """Return this text with more functions, one for each role; their sources are read now.
 
         `layout` says where named parameters stand.
         """
@@ -352,7 +352,7 @@ class _Writer:
         return name
 
     def _hold(self, value: Any, name: str) -> str:
-        """Keep an object that says by a digest what it is, for functions that are not compiled."""
+        """Keep an object that has a digest, for functions that are not compiled."""
         name = f"{name}_{_digest(value.digest)}"
         if all(held is not value for _, held in self.held):
             self.held.append((name, value))

@@ -1,18 +1,17 @@
-"""How one random number means the same event whatever the action: common random numbers.
+"""Common random numbers: one number stands for the same event whatever the action.
 
-Event e happens when the number lies in [place[e], place[e] + chance). Events that some action gives
-a chance at the same time have places apart; those that never compete, such as services of one
-server, share theirs. Two copies of a system that act differently then meet the same events, as far
-as their chances allow.
+Event e happens when the number lies in [place[e], place[e] + chance). Events that are both possible
+under some action have separate places; events that never compete, such as services of one server,
+share a place. Two copies of a system that act differently then meet the same events, as far as
+their chances allow.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
-
-_ROUNDING = 1e-12
 
 
 def shared_places(table: FloatArray) -> FloatArray | None:
@@ -31,4 +30,4 @@ def shared_places(table: FloatArray) -> FloatArray | None:
         for f in sorted(rivals, key=lambda k: places[k]):
             if places[e] < places[f] + most[f] and places[f] < places[e] + most[e]:
                 places[e] = places[f] + most[f]
-    return places if (places + most).max() <= 1.0 + _ROUNDING else None
+    return places if (places + most).max() <= 1.0 + tolerances.CHANCES else None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from bellweight.models.step import StepModel
 
 _CHECKED = 64
-_SAME = 1e-9
 _ROUNDED = 64.0 * 2.0**-53  # of a state's size: how far rounding may move a bend
 
 
@@ -122,7 +122,7 @@ def _check_straight(
     last: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Refuse a step or a cost that is no line between two bends, on the way from state to state."""
+    """Refuse a step or a cost that is not affine between two bends on a line between states."""
     normals, offsets = bends_at(model, action, noise)
     if np.array_equal(first, last):
         return
@@ -134,7 +134,7 @@ def _check_straight(
     points = [left, 0.5 * (left + right), right]
     for name in ("step", "cost"):
         numbers = [_answer(model, name, x, action, noise) for x in points]
-        allowed = _SAME * (float(np.sum(np.abs(numbers))) + 1.0)
+        allowed = tolerances.DECLARED * (float(np.sum(np.abs(numbers))) + 1.0)
         allowed += max(_rounding(model, name, x, action, noise) for x in points)
         if np.abs(numbers[0] - 2.0 * numbers[1] + numbers[2]).max() > allowed:
             between = " and ".join(str([float(f"{v:.6g}") for v in x]) for x in (left, right))
@@ -151,7 +151,7 @@ def _rounding(
 ) -> float:
     """Return by how much step or cost may be off because states and bends are rounded.
 
-    It is what a state moved by some rounding errors makes of them, within the box.
+    It is how much they change when a state moves by some rounding errors within the box.
     """
     low, high = model.finite_box()
     inwards = np.where(state > 0.5 * (low + high), -1.0, 1.0)
@@ -172,7 +172,7 @@ def _check_pair(
         size = np.abs(before).max() + np.abs(after).max() + 1.0
         change = float(np.abs(before - after).max())
         moved = apart + _ROUNDED * float(np.abs([first, second]).max())
-        if change > getattr(model.lipschitz, name) * moved + _SAME * size:
+        if change > getattr(model.lipschitz, name) * moved + tolerances.DECLARED * size:
             raise ModelError(
                 f"lipschitz.{name} is {getattr(model.lipschitz, name):g}, but between the states "
                 f"{first.tolist()} and {second.tolist()}, {apart:.3g} apart, {name} changes by "

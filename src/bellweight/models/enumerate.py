@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models.laws import Independent
@@ -17,7 +18,6 @@ from bellweight.models.tabular import TabularModel
 if TYPE_CHECKING:
     from bellweight.models.linear import LinearModel
 
-_SLACK = 1e-9
 _MOST_VALUES = 10_000  # of one action variable
 
 
@@ -96,7 +96,7 @@ def _actions(model: LinearModel, rows: FloatArray, limit: FloatArray) -> Iterato
             yield action.copy()
             return
         for value in np.arange(low[k], min(high[k], _MOST_VALUES) + 1.0):
-            missing = left - rows[:, k] * value - after[:, k] < -_SLACK
+            missing = left - rows[:, k] * value - after[:, k] < -tolerances.CONSTRAINT
             if (missing & (rows[:, k] >= 0.0)).any():
                 return
             if not missing.any():

@@ -19,14 +19,14 @@ upper bound happens.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import checks, identity
+from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
@@ -133,15 +133,9 @@ class EventModel(FunctionModel):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
-        put(self, "numbers", Parameters.of(self.parameters))
-        put(self, "dimension", checks.count(self.dimension, "dimension"))
-        put(self, "actions", action_labels(self.actions, "actions"))
+        self._take_common(self.dimension, self.parameters)
         put(self, "events", action_labels(self.events, "events"))
-        put(self, "discount", checks.discount_factor(self.discount))
         put(self, "upper", self._checked_upper())
-        if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
-            raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
         if self._probability_is_table():
             put(self, "probability", self._checked_table())
         if not callable(self.move):
@@ -196,11 +190,6 @@ class EventModel(FunctionModel):
     def start(self) -> FloatArray | None:
         fixed = isinstance(self.initial, PointMass)
         return np.array(self.initial.state, dtype=np.float64) if fixed else None
-
-    @cached_property
-    def source(self) -> Source:
-        """The text of the compiled model."""
-        return self.source_with({})
 
     @cached_property
     def loops(self) -> Loops:
@@ -442,7 +431,9 @@ class EventModel(FunctionModel):
             chances = [given(**{name: cell[name] for name in named}) for cell in cells]
             given = np.array(chances, dtype=object).reshape(shape)
         table = checks.float_array(given, "probability", shape)
-        wrong = checks.first_index((table < 0.0) | (table.sum(axis=1, keepdims=True) > 1.0 + 1e-9))
+        wrong = checks.first_index(
+            (table < 0.0) | (table.sum(axis=1, keepdims=True) > 1.0 + tolerances.DECLARED)
+        )
         if wrong is not None:
             raise ModelError(
                 f"the probabilities of action {wrong[0]} ({self.label(wrong[0])}) are negative or "

@@ -6,16 +6,17 @@ move independently, and coordinate i looks at few of them:
     P(next | x, a) = product over i of law_i(next_i | x on its scope, a),
     cost(x, a)     = sum of functions of few coordinates and the action.
 
-Nothing lists the joint successors, of which there are as many as states. Episodes draw one number
-for each coordinate. The expectation of a function of few coordinates is a sum over their values, so
-that rows are exact for bases of such functions, and `LocalRows` searches the rows of all states
-(Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms for factored MDPs", 2003).
+The joint successors, of which there are as many as states, are never listed. Episodes draw one
+number for each coordinate. The expectation of a function of few coordinates is a sum over their
+values, so that rows are exact for bases of such functions, and `LocalRows` searches the rows of all
+states (Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms for factored MDPs",
+2003).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -29,7 +30,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source, Written
-from bellweight.models.function_model import FunctionModel, action_labels
+from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import product_moments
 from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
 from bellweight.models.laws import Law
@@ -112,14 +113,9 @@ class FactoredModel(FunctionModel):
     _given: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
         sizes = tuple(checks.count(n, "sizes") for n in np.atleast_1d(self.sizes).tolist())
-        put(self, "sizes", sizes)
-        put(self, "dimension", len(sizes))
-        put(self, "actions", action_labels(self.actions, "actions"))
-        put(self, "discount", checks.discount_factor(self.discount))
-        put(self, "numbers", Parameters.of(None))
+        self._take_common(len(sizes), None)
+        object.__setattr__(self, "sizes", sizes)
         if len(self.laws) != len(sizes):
             raise ModelError(
                 f"laws has {len(self.laws)} entries, expected one for each of the {len(sizes)} "
@@ -194,11 +190,6 @@ class FactoredModel(FunctionModel):
         return float(sum(np.abs(table.values).max() for table in self.cost_tables))
 
     @cached_property
-    def source(self) -> Source:
-        """The text of the compiled model; it has no number but the sizes of things."""
-        return self.source_with({})
-
-    @cached_property
     def loops(self) -> Loops:
         return Loops(
             self.source, self._data, self.discount, self.actions, self.dimension,
@@ -270,8 +261,8 @@ class FactoredModel(FunctionModel):
     def expand(self, states: Any, actions: IntArray) -> tuple[Any, Any, Any]:
         """Return cost (n,), chances (n, E) and successors (n, E, d) of some pairs.
 
-        E is the largest number of joint successors of a pair; this is for small models and for
-        tests, nothing else lists them.
+        E is the largest number of joint successors of a pair; only small models and tests list
+        them.
         """
         laws = [table.at(states, actions) for table in self.law_tables]
         reached = [[np.flatnonzero(law[n]) for law in laws] for n in range(len(states))]

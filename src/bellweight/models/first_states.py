@@ -28,7 +28,7 @@ def draws_itself(initial: Any) -> bool:
 
 
 def first_laws(initial: Any, whole: BoolArray) -> tuple[AnyLaw, ...]:
-    """Return the laws of the coordinates of the first state; of no use where that is a function."""
+    """Return the laws of the first state's coordinates; meaningless where it is a function."""
     dimension = len(whole)
     given = np.zeros(dimension) if initial is None or callable(initial) else initial
     laws = law_list(given, "initial")

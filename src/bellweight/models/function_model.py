@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +35,23 @@ class FunctionModel(ABC):
     cost_growth: float | None
     numbers: Parameters
     _given: Mapping[str, Any]
+
+    def _take_common(self, dimension: Any, parameters: Any) -> None:
+        """Check and keep what models of every kind have; `_given` is what the user wrote."""
+        put = object.__setattr__
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        put(self, "_given", given)
+        put(self, "numbers", Parameters.of(parameters))
+        put(self, "dimension", checks.count(dimension, "dimension"))
+        put(self, "actions", action_labels(self.actions, "actions"))
+        put(self, "discount", checks.discount_factor(self.discount))
+        if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
+            raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
+
+    @cached_property
+    def source(self) -> Source:
+        """The text of the compiled model."""
+        return self.source_with({})
 
     @property
     @abstractmethod
@@ -151,8 +170,8 @@ class FunctionModel(ABC):
     def loops_of_a_step(self, rng: np.random.Generator, most: int) -> Loops:
         """Return the loops of one step of a path: what can happen, and with which chances.
 
-        Noise without a short list of values has at most so many nodes, drawn for this step: each
-        has the law of the noise.
+        Noise without a short list of values is replaced by at most `most` nodes drawn for this
+        step, each with the law of the noise.
         """
         return self.loops
 
@@ -181,7 +200,7 @@ def action_labels(labels: Any, name: str) -> tuple[str, ...]:
 
 
 def joined_written(first: Written, second: Written) -> Written:
-    """Return the functions that two bases bring along, which must be the same ones."""
+    """Return the user's functions of two bases, which must be the same ones."""
     if first and second and first != second:
         raise BasisError(
             "two Custom bases with functions of their own cannot be simulated together: put their "

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import checks, files, identity
+from bellweight.common import checks, files, identity, tolerances
 from bellweight.common.checks import FloatArray, Matrix
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
@@ -37,11 +37,10 @@ from bellweight.models.tabular import TabularModel
 
 _CHECK_POINTS = 8
 _CHECK_DRAWS = 4_000
-_INSIDE = 1e-9  # how far a constraint may be violated by rounding, relative to its terms
 
 
 class Kernels:
-    """Compiled fast paths that a problem registers; each may return None: not available.
+    """Compiled code that a problem registers to find actions; a method may return None.
 
     `greedy_action` and `random_action` return functions for the use of one thread, which may keep
     buffers: what such a function returns is valid until it is called again.
@@ -200,7 +199,7 @@ class LinearModel(files.Saved, files.Changed):
         apart = ("name", "kernels", "first_cost", "cost_growth")
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         tail = None if self.first_cost is None else (self.first_cost, self.cost_growth)
-        # The last two under the one name of files of format 1, which know their model by it.
+        # The last two share a name, as in files of format 1: these know their model by this digest.
         return identity.digest(given | {"cost_bound": tail})
 
     @classmethod
@@ -262,9 +261,11 @@ class LinearModel(files.Saved, files.Changed):
                 self.row_names,
             ),
         ):
-            margin = _INSIDE * (1.0 + np.abs(values))
+            margin = tolerances.CONSTRAINT * (1.0 + np.abs(values))
             outside = (values < low - margin) | (values > high + margin) | ~np.isfinite(values)
-            outside |= np.asarray(integer) & (np.abs(values - np.round(values)) > _INSIDE)
+            outside |= np.asarray(integer) & (
+                np.abs(values - np.round(values)) > tolerances.CONSTRAINT
+            )
             wrong = checks.first_index(outside)
             if wrong is not None:
                 k = wrong[1]
@@ -357,7 +358,9 @@ class LinearModel(files.Saved, files.Changed):
         mean = np.asarray(self.noise_matrix @ np.asarray(self.noise.mean)).ravel()
         drift = mean if self.drift is None else checks.float_array(self.drift, "drift", (n,))
         put(self, "drift", drift)
-        wrong = checks.first_index(np.abs(drift - mean) > 1e-9 * np.maximum(1.0, np.abs(mean)))
+        wrong = checks.first_index(
+            np.abs(drift - mean) > tolerances.DECLARED * np.maximum(1.0, np.abs(mean))
+        )
         if wrong is not None:
             raise ModelError(
                 f"drift[{wrong[0]}] is {drift[wrong]:g}, but the noise has mean {mean[wrong]:g}: "
@@ -399,7 +402,7 @@ class LinearModel(files.Saved, files.Changed):
         self._check_sampled_noise(states[:_CHECK_POINTS], rng)
 
     def _check_sampled_noise(self, states: FloatArray, rng: np.random.Generator) -> None:
-        """Compare a noise function's draws with its mean at some initial states, doing nothing."""
+        """Compare a noise function's draws with its mean at initial states and least actions."""
         if not isinstance(self.noise, Sampled):
             return
         actions = np.broadcast_to(self.action_lower, (_CHECK_DRAWS, self.n_action_variables))
@@ -452,8 +455,8 @@ class LinearModel(files.Saved, files.Changed):
         state_low, state_high = _extremes(self.state_rows, self.state_lower, self.state_upper)
         # A constraint without actions says which states there are.
         free = np.asarray(abs(self.action_rows).sum(axis=1)).ravel() > 0.0
-        too_high = free & (state_high + reach_low > self.row_upper + _INSIDE)
-        too_low = free & (state_low + reach_high < self.row_lower - _INSIDE)
+        too_high = free & (state_high + reach_low > self.row_upper + tolerances.CONSTRAINT)
+        too_low = free & (state_low + reach_high < self.row_lower - tolerances.CONSTRAINT)
         wrong = checks.first_index(too_high | too_low)
         if wrong is not None:
             k = wrong[0]
@@ -510,7 +513,7 @@ def _extremes(rows: Matrix, low: FloatArray, high: FloatArray) -> tuple[FloatArr
 
 
 def _product(rows: Matrix, vector: FloatArray) -> FloatArray:
-    """Return rows @ vector where an infinite entry counts only if it is used."""
+    """Return rows @ vector; an infinite entry counts only where its coefficient is not zero."""
     finite = np.where(np.isfinite(vector), vector, 0.0)
     endless = np.asarray(rows @ (~np.isfinite(vector)).astype(float)) > 0.0
     return np.where(endless, np.inf, np.asarray(rows @ finite))

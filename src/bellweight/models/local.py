@@ -99,7 +99,7 @@ class LocalStructure(ABC):
 
     @property
     def structure(self) -> LocalStructure:
-        """A structure is its own: rows can be bound to it as to a model."""
+        """The structure itself, so that rows can be bound to it as to a model."""
         return self
 
     @property
@@ -138,7 +138,7 @@ class LocalStructure(ABC):
     def outcomes(self, scope: tuple[int, ...]) -> list[Outcomes]:
         """Return what can happen to the coordinates in a scope, one law or one event each.
 
-        The same as `drifts` point by point, for those who check what was made of tables.
+        The same as `drifts`, point by point: the verifier checks tables with it.
         """
 
     @abstractmethod
@@ -337,7 +337,7 @@ class LocalCoordinates(LocalStructure):
             chances = (chances[:, :, None] * own[:, None, :]).reshape(len(points), -1)
         values = features(grid(scope, sizes).astype(np.float64))
         here = features(points[:, [column[v] for v in scope]].astype(np.float64))
-        # Rounded chances add up to one but for their last digits; a constant moves by nothing.
+        # Rounded chances add up to one only nearly, but the drift of a constant is exactly zero.
         stayed = chances.sum(axis=1)[:, None] * here
         change = chances @ np.abs(values) + np.abs(here) if size else chances @ values - stayed
         return [Drift(None, tabulated(seen, sizes, change))]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
@@ -76,7 +76,7 @@ class Normal(ContinuousLaw):
         if not self.lower < self.upper or not np.isfinite(self.mean):
             raise ModelError(f"{self!r} has no density: expected lower < upper and a finite mean")
         below, above = self._mass()
-        if above - below < 1e-12:
+        if above - below < tolerances.CHANCES:
             raise ModelError(f"{self!r} has almost no mass between its bounds: widen them")
 
     def quadrature(self, n: int) -> tuple[FloatArray, FloatArray]:

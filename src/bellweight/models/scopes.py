@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models.initial import Geometric, PointMass
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _CHECKED = 200  # states that a declaration is checked at
 _BEYOND = 6  # how far beyond the tail or the largest kink of interest checked states lie
-_SAME = 1e-9  # costs may differ by this share: they are sums of floating-point numbers
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _check(found: LocalEvents, model: EventModel) -> None:
     cost, chances, successors = model.expand(states, actions)
     parts = np.sum([table.at(points) for table in found.costs(sizes)], axis=0, initial=0.0)
     _refuse(
-        np.abs(parts - cost) > _SAME * (np.abs(cost) + 1.0),
+        np.abs(parts - cost) > tolerances.DECLARED * (np.abs(cost) + 1.0),
         states,
         "scopes.cost: the cost is not a sum of functions of these coordinates",
     )
@@ -271,7 +271,7 @@ def _check_tails(found: LocalEvents, model: EventModel, rng: np.random.Generator
         )
         size = sum(np.abs(cost) for cost in costs) + 1.0
         where = f"scopes.tail[{i}] is {found.tails[i]}, but beyond it"
-        bent = np.abs(costs[0] - 2.0 * costs[1] + costs[2]) > _SAME * size
+        bent = np.abs(costs[0] - 2.0 * costs[1] + costs[2]) > tolerances.DECLARED * size
         _refuse(bent, states, f"{where} the cost is not affine")
         _refuse((chances[0] != chances[1]).any(axis=1), states, f"{where} a chance changes")
         jumps = [m - (states + k * step)[:, None, :] for k, m in enumerate(moves)]

@@ -33,7 +33,8 @@ class Box:
         return self._at(np.vstack([np.array(list(islice(corners, n // 2 or 1))), inside]))[:n]
 
     def grid(self, n: int) -> FloatArray:
-        """Return the points of the finest even grid that has at most n: as many along each axis.
+        """Return the points of the finest even grid that has at most n, equally many along each
+        axis.
 
         A coordinate with few whole values leaves more points to the others.
         """

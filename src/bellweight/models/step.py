@@ -14,7 +14,7 @@ the law; simulation draws from the law itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,7 @@ from bellweight.models import compile
 from bellweight.models.compile import Called, Held, Source, Written
 from bellweight.models.declared import Lipschitz, check_declared
 from bellweight.models.first_states import FirstStates, draws_itself, first_laws
-from bellweight.models.function_model import FunctionModel, action_labels
+from bellweight.models.function_model import FunctionModel
 from bellweight.models.gridded import gridded
 from bellweight.models.kernels.layouts import StepData, uniform
 from bellweight.models.laws import Independent, Law
@@ -157,19 +157,13 @@ class StepModel(FunctionModel):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "_given", {f.name: getattr(self, f.name) for f in fields(self) if f.init})
-        put(self, "numbers", Parameters.of(self.parameters))
-        put(self, "dimension", checks.count(self.dimension, "dimension"))
-        put(self, "actions", action_labels(self.actions, "actions"))
-        put(self, "discount", checks.discount_factor(self.discount))
+        self._take_common(self.dimension, self.parameters)
         put(self, "lower", self._bounds(self.lower, "lower", -np.inf))
         put(self, "upper", self._bounds(self.upper, "upper", np.inf))
         put(self, "integer", self._whole_coordinates())
         self._check_box()
         checks.count(self.quadrature, "quadrature")
         checks.count(self.draws, "draws", least=2)
-        if self.cost_growth is not None and not 0.0 <= self.cost_growth < np.inf:
-            raise ModelError(f"cost_growth is {self.cost_growth}, expected a number of at least 0")
         nodes, weights = self._expectation()
         put(self, "nodes", nodes)
         put(self, "weights", weights)
@@ -220,11 +214,6 @@ class StepModel(FunctionModel):
     def is_whole(self) -> bool:
         """Whether all coordinates are whole numbers."""
         return bool(np.all(self.integer))
-
-    @cached_property
-    def source(self) -> Source:
-        """The text of the compiled model."""
-        return self.source_with({})
 
     @cached_property
     def loops(self) -> Loops:
@@ -411,7 +400,7 @@ class StepModel(FunctionModel):
 
     @cached_property
     def initial_laws(self) -> tuple[AnyLaw, ...]:
-        """The laws of the coordinates of the first state; of no use where that is a function."""
+        """The laws of the first state's coordinates; meaningless where it is a function."""
         return first_laws(self.initial, self.integer)
 
     @property

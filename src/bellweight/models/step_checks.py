@@ -1,4 +1,4 @@
-"""What can be seen of a step model's functions when it is built: answers, inputs, first states."""
+"""Checks of a step model's functions when it is built: answers, inputs, first states."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _shapes(model: StepModel) -> list[tuple[int, ...]]:
 
 
 def check_functions(model: StepModel, state: Any) -> None:
-    """Call each function once: refuse answers of no use, and changes of state or noise."""
+    """Call each function once; refuse unusable answers, and changes of state or noise."""
     if "successor" in inspect.signature(model.step).parameters:
         _called(model, model.step, "step", state)
     else:
         first_answer(model, state)
     _check_number(model.cost, "cost", _called(model, model.cost, "cost", state), "a number")
-    # The last action, too: it is the one that an array of too few numbers shows in.
+    # The last action too: there an array with too few numbers fails.
     last = _some_action(model, state, -1)
     _called(model, model.step, "step", state, last)
     _called(model, model.cost, "cost", state, last)
@@ -71,7 +71,7 @@ def _called(
     model: StepModel, function: Any, role: str, state: Any, action: int | None = None
 ) -> Any:
     """Call a function as plain Python in a first state, and look at what it did."""
-    # Whoever writes a step need not think of actions that cannot be taken.
+    # The user's functions need not handle actions that are not admissible.
     if action is None:
         action = 0 if role == "admissible" else _some_action(model, state, 0)
     noise = np.array(model.nodes[0])
@@ -106,7 +106,7 @@ def _some_action(model: StepModel, state: Any, place: int) -> int:
 
 
 def check_start(model: StepModel) -> None:
-    """Look at the first states for what can be seen at once."""
+    """Check the first states for mistakes that show there already."""
     states = model.sample_initial(0, _CHECKED_STATES, np.uint64(1))
     states = np.unique(model.check_states(states, "initial"), axis=0)
     number, action = np.nonzero(model.admissible_mask(states))
@@ -114,7 +114,7 @@ def check_start(model: StepModel) -> None:
 
 
 def check_moves(model: StepModel, states: Any, actions: Any, *, some_stay: bool = False) -> None:
-    """Refuse functions that change their input, and a step that never leads anywhere else.
+    """Refuse functions that change their input, and a step that returns every state unchanged.
 
     Faults of single steps are raised with the state, the action and the noise.
     """

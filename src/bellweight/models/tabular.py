@@ -223,7 +223,7 @@ class TabularModel(files.Saved):
         for part in parts:
             kind = np.int64 if part.dtype.kind == "i" else part.dtype
             hasher.update(str(part.shape).encode())
-            for start in range(0, len(part), _HASHED):  # a copy of the whole would take its memory
+            for start in range(0, len(part), _HASHED):  # a copy would double the memory
                 piece = np.ascontiguousarray(part[start : start + _HASHED], dtype=kind)
                 hasher.update(piece.view(np.uint8).data)
         return hasher.hexdigest()
@@ -293,7 +293,7 @@ class TabularModel(files.Saved):
 
 
 class OwnRows(sparse.csr_array):  # type: ignore[misc]
-    """Rows that nobody else holds: a model keeps their arrays and makes no copy."""
+    """Rows that nobody else uses, so that a model may keep their arrays without a copy."""
 
 
 def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:

@@ -4,10 +4,9 @@
     cost(states, action, noise)       costs (n,)
     admissible(states, action)        whether the action may be taken (n,)
 
-`action` is one index. An episode asks in one state at a time (n = 1), and for all nodes of the
-noise together where it looks ahead; rows and checks ask for all their states together where the
-question is what may be done. Anything that Python can do is allowed in them; answers of the wrong
-shape are errors that name the function.
+`action` is one index. Episodes call them with one state (n = 1), or with all nodes of the noise at
+once to look ahead. Rows and checks call `admissible` with all their states at once. Anything that
+Python can do is allowed in them; answers of the wrong shape are errors that name the function.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Candidates are solved on shared rows; every distinct policy they lead to takes part, PIA's iterates
 and phases included. Policies are raced on common random numbers (`evaluation.race`), and the winner
 is judged once more on fresh ones. On event models constraint states are then re-drawn from the
-winner's occupancy (`plans.resampling`), the methods that use it are run on them, and whoever was
-left races against what they find.
+winner's occupancy (`plans.resampling`), the methods that use it are run on them, and the policies
+that are left race against the new ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.backends import Estimate, Iterate, Setup, backend_of
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
@@ -39,7 +39,6 @@ _SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_re
 _VISITED_SHARES = (3e-3, 3e-2, 3e-1)  # the same where the states that matter are known
 _SMOOTHED = ", smoothed by "
 _CLEARLY_WORSE = 1e-4  # share of the cost
-_OPTIMAL = 1e-6  # share of the cost that may be rounding
 _FINAL = 0.2  # share of the budget that judges the winner
 _SOLVING = 0.6  # share of the time limit after which no candidate is begun
 _RACING = 0.85  # and after which the race ends
@@ -63,7 +62,7 @@ class Candidate(Short):
 class Auto(Plan[RaceResult]):
     """Try a portfolio and return the policy that wins, with the places of all.
 
-    A policy or result of the user's keeps its place unless another is better beyond doubt.
+    A policy or result that the user brings wins unless another is clearly better.
 
     Args:
         candidates: names with methods, plans, `Candidate`s, policies or results; a list gets names
@@ -187,7 +186,7 @@ def default_regularisations(setup: Setup) -> tuple[float, ...]:
 def portfolio(deltas: Sequence[float]) -> dict[str, Candidate]:
     """Return the default candidates; only PIA, which takes longest, is not regularised.
 
-    `FromPolicy` has the weights of where acting at random leads, the paper's *Random*.
+    `FromPolicy` takes the occupancy of acting at random as weights: the paper's *Random*.
     """
     methods: dict[str, Method] = {
         "Fixed": Fixed("initial"),
@@ -359,10 +358,10 @@ class _Search:
         self._policies |= on_the_way
 
     def _cannot_win(self, name: str, thing: Any) -> bool:
-        """Return whether what is known already speaks against a candidate.
+        """Return whether a candidate need not be tried.
 
-        Costs must be exact. One policy may be proven optimal; and where a method got clearly worse
-        by a regularisation, more of it is not tried.
+        Where costs are exact, nothing is tried once a policy is proven optimal, and no more
+        regularisation of a method that a smaller one made clearly worse.
         """
         if not self._backend.lists_states or not isinstance(thing, Candidate):
             return False
@@ -408,7 +407,7 @@ class _Search:
         result = run_part(setup, thing, quiet, stop=_STOP, visit=iterates.append)
         self._policies[name] = result.policy
         self._results[name] = result
-        # Iterates of other methods act on weights that their own policies do not come from.
+        # Only PIA takes its weights from the policies of its own iterates.
         return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
 
     def _race(self, number: int) -> None:
@@ -420,7 +419,7 @@ class _Search:
         found = race(
             settings.model, self._policies, self._race_budget,
             confidence=1.0 - (1.0 - self.auto.confidence) / (self._rounds + 1),
-            horizon=self._horizon, seed=derived_seed(settings.seed, _RACE, number),
+            horizon=settings.horizon, seed=derived_seed(settings.seed, _RACE, number),
             jobs=settings.jobs, deadline=deadline, tell=self._say,
         )  # fmt: skip
         if found.episodes:
@@ -449,7 +448,7 @@ class _Search:
         )
 
     def _winner(self) -> RankedPolicy:
-        """Return who won: policies that the user had give way only to better ones beyond doubt."""
+        """Return the winner; a policy that the user brought loses only to a clearly better one."""
         first, *others = self._races[-1].standings
         own = [s for s in others if s.name in self._ready and not s.dropped]
         if first.name in self._ready or not own:
@@ -474,13 +473,9 @@ class _Search:
             self._notes.append(f"The time left was enough for {episodes:,} episodes of judgement.")
         self._say(f"judging the winner: {episodes:,} fresh episodes")
         return evaluate(
-            settings.model, policy, episodes, horizon=self._horizon,
+            settings.model, policy, episodes, horizon=settings.horizon,
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
-
-    @property
-    def _horizon(self) -> int | None:
-        return None if self.settings.simulation is None else self.settings.simulation.horizon
 
     def _is_late(self, share: float) -> bool:
         limit = self.auto.max_seconds
@@ -500,7 +495,9 @@ def _is_optimal(result: Result) -> bool:
     """Return whether a policy is proven to be as good as any."""
     if result.cost is None or result.lower_bound is None or not result.is_exact:
         return False
-    return result.cost.mean - result.lower_bound <= _OPTIMAL * abs(result.cost.mean)
+    return result.cost.mean - result.lower_bound <= tolerances.PROVEN_OPTIMAL * abs(
+        result.cost.mean
+    )
 
 
 def _others(name: str, iterates: list[Iterate], result: Result) -> Iterator[tuple[str, Policy]]:

@@ -1,4 +1,4 @@
-"""Functions that the dual asks for: where the program sees nothing, and what would help there.
+"""Functions to add to a basis: proposed where the dual has no mass, ranked by their price.
 
 Let J' be the approximate values, s(x) the Bellman residual of the greedy action, c the weights and
 m(x) the dual's mass in x. Where m(x) > 0 the residual is zero (complementary slackness), so that
@@ -44,14 +44,12 @@ _MOST_CANDIDATES = 3_000
 _ALL_SUMS = 4  # coordinates up to which hinges of every sum are proposed; of pairs beyond
 _MOST_ENTRIES = 1 << 27  # of all candidates where the dual is out of balance
 _BLOCK_ENTRIES = 1 << 22
-_SAME_PRICE = 1e-9  # prices closer than this, relative to them, are the same
 _CLEAR = 4.0  # standard errors that an imbalance must exceed
-_NEW = 1e-7  # share of a function that must lie outside the span of the basis
 
 
 @dataclass(frozen=True, eq=False)
 class Imbalance:
-    """What the program of a result leaves open, point by point.
+    """The residual and the unbalanced flow of a result's program, point by point.
 
     `points` (n, d) are states with their `weights` (n,); `residual` (n,) is that of the greedy
     action where the dual has no mass, and zero elsewhere; `flow` (n,) what the dual does not
@@ -80,7 +78,7 @@ class Imbalance:
 
 
 def listed_imbalance(model: TabularModel, result: Result) -> Imbalance:
-    """Return what the program of a result leaves open, in all states."""
+    """Return the residual and the unbalanced flow of a result's program in all states."""
     assert result.dual is not None
     assert result.weights is not None
     values = TabularRows(model, result.basis).values(result.coef)
@@ -107,9 +105,9 @@ def listed_imbalance(model: TabularModel, result: Result) -> Imbalance:
 def proposed_points(found: Imbalance, scale: float) -> IntArray:
     """Return the points that contribute most to the weighted residual, the largest share first.
 
-    Weights that see nothing of what is left, such as those on a single state, are replaced by the
-    occupancy of the greedy policy, whose residual is the loss that can be proven. `scale` is the
-    cost of a step, beside which a residual may be nothing.
+    Where no state with a residual has weight, as with weights on a single state, the occupancy of
+    the greedy policy takes the place of the weights: its weighted residual bounds the loss. `scale`
+    is the cost of a step, relative to which a residual may count as zero.
     """
     contribution = found.contribution
     if contribution.sum() <= tolerances.OPTIMALITY * scale:
@@ -147,7 +145,7 @@ def _hinges(state: list[float], sums: list[tuple[int, ...]]) -> list[Function]:
     return [Hinge(own, sum(state[i] for i in own)) for own in sums]
 
 
-class Choice:
+class PricedChoice:
     """Chooses among candidates by the dual's own price of them."""
 
     def __init__(
@@ -160,7 +158,7 @@ class Choice:
         self._rows_of = rows_of
         self._basis = basis
         self._added = tuple(added)
-        # Elsewhere nothing is out of balance, so no function has a price for what it is there.
+        # Elsewhere all terms are zero, so a function's values there do not change its price.
         where = np.flatnonzero(found.size > 0.0)
         self._points = found.points[where]
         self._weights, self._drawn = found.weights[where], found.drawn
@@ -181,7 +179,7 @@ class Choice:
             if highest <= 0.0:
                 break
             # Functions that are new in the same way tie: the first is taken, whatever the rounding.
-            k = int(np.argmax(price >= (1.0 - _SAME_PRICE) * highest))
+            k = int(np.argmax(price >= (1.0 - tolerances.SAME_PRICE) * highest))
             open_[k] = False
             if self._is_new(candidates[k], chosen):
                 chosen.append(candidates[k])
@@ -220,12 +218,12 @@ class Choice:
         for block in self._blocks(np.flatnonzero(open_)):
             features = self._features([candidates[k] for k in block])
             imbalance = np.abs(self._flow @ features)
-            # The dual's own error is no imbalance, nor is what drawn weights do not know.
+            # Neither the dual's own error nor the noise of drawn weights counts as imbalance.
             real = imbalance > tolerances.DUAL * (self._size @ np.abs(features))
             real &= imbalance > _CLEAR * self._noise(features)
             weighted = features * np.sqrt(self._size)[:, None]
             new = np.linalg.norm(_outside(weighted, span), axis=0)
-            real &= new > _NEW * np.linalg.norm(weighted, axis=0)
+            real &= new > tolerances.NEW_FUNCTION * np.linalg.norm(weighted, axis=0)
             price[block[real]] = imbalance[real] / new[real]
         return price
 
@@ -243,7 +241,7 @@ class Choice:
             yield places[start : start + size]
 
     def _is_new(self, function: Function, chosen: list[Function]) -> bool:
-        """Return whether the solver, too, would tell the function from those before it."""
+        """Return whether the solver, too, finds the function independent of those before it."""
         functions = [*self._added, *chosen, function]
         basis = extended(self._basis, functions, self._points.shape[1])
         rows = self._rows_of(basis)

@@ -21,7 +21,7 @@ import numpy as np
 from bellweight.backends import Estimate, Setup, backend_of
 from bellweight.basis import Basis, Function
 from bellweight.basis.located import extended
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.common.streams import derived_seed
@@ -31,8 +31,8 @@ from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.models import Model
 from bellweight.plans.candidate_functions import (
-    Choice,
     Imbalance,
+    PricedChoice,
     candidates_at,
     listed_imbalance,
     proposed_points,
@@ -50,7 +50,6 @@ from bellweight.weights.methods import DIA
 from bellweight.weights.plan import Plan, SolveSettings
 
 _COSTING = 73  # the branch of a seed that costs are simulated with
-_SAME_COST = 1e-12  # costs closer than this, relative to them, are the same
 
 
 @files.storable("EnrichedRound")
@@ -175,8 +174,8 @@ class EnrichedResult(ChosenResult):
 class Enriched(Plan[EnrichedResult]):
     """A plan that lets the basis grow: `solve(model, Polynomial(1), Enriched())`.
 
-    For tabular models, where cost and bound are exact. The seconds of `stop` are for all rounds
-    together.
+    On tabular models cost and bound are exact; on event and step models with sampled rows costs are
+    simulated. The seconds of `stop` are for all rounds together.
 
     Args:
         method: chooses the weights in every round.
@@ -211,7 +210,7 @@ class Enriched(Plan[EnrichedResult]):
         checks.count(self.patience, "patience")
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
-        """Solve, add functions where the dual has mass, and solve again while that helps."""
+        """Solve, add functions where the dual has no mass, and solve again while that helps."""
         rows, model = settings.setup().listed_rows, settings.model
         if rows is None or getattr(model, "value_counts", None) is not None:
             raise ArgumentError(
@@ -285,7 +284,7 @@ class _Run:
         if result.cost is None:
             result = replace(result, cost=self._simulated_cost(result.policy))
         if self.best is None:
-            # From here on as it was fitted, so that what is drawn at random is drawn once.
+            # Keep the fitted basis, so that its random parts are drawn only once.
             self._basis = result.basis
         self.added = (*self.added, *new)
         return result
@@ -381,11 +380,11 @@ class _Run:
         if len(places) == 0:
             return (), "nothing to add: no residual is left where the weights or the policy go"
         n = min(self.plan.per_round, self.plan.functions - len(self.added))
-        choice = Choice(self._rows_of, self._basis, self.added, found)
+        choice = PricedChoice(self._rows_of, self._basis, self.added, found)
         offered = candidates_at(
             found.points[places],
             self._touching(result),
-            # In a continuum nobody comes to the same state twice.
+            # Where coordinates are real no state is met twice, so its indicator is of no use.
             indicators=self.backend.lists_states or bool((found.points % 1.0 == 0.0).all()),
         )
         new = choice.best(offered, n)
@@ -412,7 +411,7 @@ def _is_better(result: Result, best: Result) -> bool:
     bound, highest = (
         -np.inf if one.lower_bound is None else one.lower_bound for one in (result, best)
     )
-    margin = _SAME_COST * abs(lowest)
+    margin = tolerances.SAME_EXACT_COST * abs(lowest)
     return cost < lowest - margin or (cost <= lowest + margin and bound > highest)
 
 

@@ -26,11 +26,11 @@ class RaceResult(BaseResult, files.Changed):
     """The policy that won, its cost without selection bias, and how all candidates did.
 
     `cost` is that of `evaluation`, on random numbers that had no part in the choice, or exact
-    (`evaluation` None) on tabular models. A policy that the user had wins unless
-    another is better beyond doubt. `races` holds one race for each round of constraint states, the
-    last one decides. `result` is the solve behind the winner, None where a policy was brought, a
-    plan or an iterate on the way won. `failed` tells why candidates have no policy, `notes` what
-    else was left out.
+    (`evaluation` None) on tabular models. A policy that the user brought wins unless another is
+    clearly better. `races` holds one race for each round of constraint states, the last one
+    decides. `result` is the solve behind the winner, None where a policy was brought, a plan or an
+    iterate on the way won. `failed` tells why candidates have no policy, `notes` what else was left
+    out.
     """
 
     winner: str
@@ -168,8 +168,8 @@ _MEANINGS = {
     "Fixed": "Fixed: the weights are the initial distribution.",
     "FromPolicy": "FromPolicy: the weights are where acting at random (or the leader) leads.",
     "PIA": "PIA (primal iterative algorithm): the weights are where its own greedy policy leads.",
-    "DIA": "DIA (dual iterative algorithm): the weights are where the dual leads, and where it is "
-    "silent its target: acting at random unless another is named.",
+    "DIA": "DIA (dual iterative algorithm): the weights are where the dual's policy leads; where "
+    "the dual has no mass that policy is its target, acting at random unless another is named.",
     "smoothed": "smoothed by: the regularisation of the program, which spreads the dual.",
 }
 _SHOWN = 12  # rows of the printed table

@@ -23,7 +23,7 @@ import numpy as np
 from bellweight.backends import Estimate, Iterate, setup_of
 from bellweight.basis import Basis, ClippedProducts, Hinge, Located, Stacked
 from bellweight.basis.composed import stacked_on
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import IntArray
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display import Column, Table, number_text
@@ -38,8 +38,6 @@ from bellweight.results.result import Result
 from bellweight.solve import run_part
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
-
-_RATE = 1e-9  # share of its terms by which the dual must miss a function's equation
 
 
 @files.storable("BoundRound")
@@ -289,5 +287,5 @@ class _Run:
         assert moments is not None
         moment = float(moments[0][0])
         rate = abs(moment - float(dual @ entries))
-        real = rate > _RATE * (abs(moment) + float(dual @ np.abs(entries)))
+        real = rate > tolerances.BALANCED * (abs(moment) + float(dual @ np.abs(entries)))
         return rate / slope if real else 0.0

@@ -1,10 +1,10 @@
 """Constraint states re-drawn from where a good policy goes, round after round.
 
 The sample of constraint states moves the cost more than the weights do. A state that no good policy
-visits tells little; one that it visits often is worth a row. Each round therefore adds to the first
-sample, without which the value function is free where the policy never goes, as many states drawn
-from the occupancy of the best policy so far, and keeps those where the last dual has mass: their
-rows held the value function down.
+visits tells little; one that it visits often is worth a row. Each round therefore adds as many
+states drawn from the occupancy of the best policy so far, and the states where the last dual has
+mass, whose rows limit the value function. The first sample stays: without it nothing limits the
+value function where the policy never goes.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Resampled(Plan[ResampledResult]):
         best = _best(rounds)
         policy = rounds[best].result.policy
         evaluation = evaluate(
-            settings.model, policy, self._episodes(settings), horizon=_horizon(settings),
+            settings.model, policy, self._episodes(settings), horizon=settings.horizon,
             seed=derived_seed(settings.seed, _FRESH), jobs=settings.jobs,
         )  # fmt: skip
         return ResampledResult(tuple(rounds), best, evaluation)
@@ -224,7 +224,7 @@ class Resampled(Plan[ResampledResult]):
             policies["before"] = rounds[-1].result.policy
         told = compare(
             settings.model, policies, self._episodes(settings), baseline=list(policies)[-1],
-            horizon=_horizon(settings), seed=derived_seed(settings.seed, _JUDGING),
+            horizon=settings.horizon, seed=derived_seed(settings.seed, _JUDGING),
             jobs=settings.jobs,
         )  # fmt: skip
         cost = told.evaluations["now"]
@@ -280,7 +280,3 @@ def _solved(settings: SolveSettings, method: Method, states: IntArray) -> Result
 
 def _best(rounds: list[ResampledRound]) -> int:
     return int(np.argmin([found.cost.mean for found in rounds]))
-
-
-def _horizon(settings: SolveSettings) -> int | None:
-    return None if settings.simulation is None else settings.simulation.horizon

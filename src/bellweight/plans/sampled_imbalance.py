@@ -1,4 +1,4 @@
-"""What a program leaves open where states are not listed: see `candidate_functions`.
+"""Residual and unbalanced flow where states are not listed: see `candidate_functions`.
 
 The points are states drawn from the weights, the states in which the dual has mass, those that
 they lead to, and states that the greedy policy visits.
@@ -23,7 +23,7 @@ _DRAWING = 5  # the branch of a seed for these draws
 
 
 def sampled_imbalance(model: FunctionModel, result: Result) -> Imbalance:
-    """Return what the program of a result leaves open, in drawn states."""
+    """Return the residual and the unbalanced flow of a result's program in drawn states."""
     backend, support = backend_of(model), result.support
     drawn, share = _weights(model, result)
     seen = backend.visited(

@@ -10,6 +10,7 @@ import numpy as np
 
 from bellweight.basis import Basis
 from bellweight.basis.compiled import CompiledBasis
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models.function_model import FunctionModel, Written
@@ -25,7 +26,7 @@ from bellweight.models.kernels.tables import empty_slots, fill_slots, find, lent
 from bellweight.models.loops import Loops
 from bellweight.policies.dual_rows import DualRows
 
-SAME_MASS = 1e-9
+SAME_MASS = tolerances.SAME_MASS
 """Dual masses closer than this, relative to the larger one, are the same."""
 
 
@@ -107,7 +108,7 @@ def compiled_softmax(
     smoothing_mass: float,
     extend: float | None = None,
 ) -> CompiledPolicy:
-    """A target policy, replaced by the dual's softmax with its share in states with dual mass.
+    """A target policy mixed, in states with dual mass, with the softmax of the dual.
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
     With `extend`, states share their dual with those within this radius.

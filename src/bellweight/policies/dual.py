@@ -77,7 +77,7 @@ class DualSoftmax(Policy):
     def probabilities(self, model: TabularModel) -> FloatArray:
         target = self.target.probabilities(model)
         extended = self.extended_dual(model)
-        # Only states with dual mass differ from the target.
+        # Only in states with dual mass does the policy differ from its target.
         states = np.unique(extended.indices(model))
         touched = np.isin(model.pair_state, states)
         starts = np.append(0, np.cumsum(np.diff(model.pair_start)[states]))

@@ -52,7 +52,7 @@ class Greedy(Policy):
     basis: Basis
     coef: FloatArray
     dual: Support | None = None
-    # Both follow from the rest and the model.
+    # Both can be computed from the other fields and the model.
     table: IntArray | None = field(default=None, compare=False, metadata=_TABLE)
     model_digest: str | None = field(default=None, compare=False)
     preference: FloatArray | None = None

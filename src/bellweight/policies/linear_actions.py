@@ -34,9 +34,9 @@ from bellweight.program import IntegerProgram
 Chosen = tuple[FloatArray, BoolArray | None]
 Worker = Callable[[FloatArray, Keys, int], Chosen]
 
-_TIED = 1e-9  # relative to the largest price: prices closer than this tie
 _DUAL_STREAM = -2
 _MOST_KNOWN = 100_000
+_ROUNDED = tolerances.CONSTRAINT  # compiled code reads names of its own module
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class GreedyChooser(Chooser):
     preference: FloatArray | None = None
 
     def kernel(self) -> Callable[[FloatArray], Any] | None:
-        """Return the problem's own way to find these actions; None: the general solver does."""
+        """Return the problem's own kernel for these actions, or None: use the general solver."""
         kernels, wanted = self.model.kernels, self._wanted
         if kernels is None or wanted is None:
             return None
@@ -132,7 +132,7 @@ class RuleChooser(Chooser):
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxChooser(Chooser):
-    """A target policy, replaced by the dual's softmax with its share in states with dual mass.
+    """A target policy mixed, in states with dual mass, with the softmax of the dual.
 
     `rows` are the softmax in the `states` (m, d); the `actions` (n, m) belong to its entries. It is
     over the actions that have a dual in the state: the others cannot be listed.
@@ -174,7 +174,7 @@ class ActionProgram:
         self._known: dict[bytes, FloatArray] = {}
         bounds = (model.action_lower, model.action_upper, model.integer_actions)
         self._first = IntegerProgram(model.action_rows, model.row_lower, model.row_upper, *bounds)
-        # The same with each price a row of its own, so that it can be held at its optimum.
+        # The same program with a row for each price, by which a price is held at its optimum.
         goals = [price] if preference is None else [price, preference]
         self._goals = [goal / max(float(np.abs(goal).max()), 1e-300) for goal in goals]
         self._second = IntegerProgram(
@@ -207,7 +207,7 @@ class ActionProgram:
             if k > 0:
                 best = self._minimised(self._second, goal, state)
             value = float(goal @ best)
-            caps[k] = value + _TIED * (1.0 + abs(value))
+            caps[k] = value + tolerances.SAME_PRICE * (1.0 + abs(value))
             self._second.limit(
                 row_lower=np.append(low, np.full(len(caps), -np.inf)),
                 row_upper=np.append(high, caps),
@@ -298,7 +298,7 @@ def _fill_up(
     m = actions.shape[1]
     order = np.zeros(m, dtype=np.int64)
     for row in range(actions.shape[0]):
-        if left.shape[1] > 0 and left[row].min() < -1e-9:
+        if left.shape[1] > 0 and left[row].min() < -_ROUNDED:
             return m + row
         key = mix(keys[row] + np.uint64(step))
         for k in range(m):
@@ -317,7 +317,7 @@ def _fill_up(
                 return k
             room = max(room, 0.0)
             u = draw(key, 2 * place + 1)
-            amount = float(int(u * (int(room + 1e-9) + 1))) if integer[k] else u * room
+            amount = float(int(u * (int(room + _ROUNDED) + 1))) if integer[k] else u * room
             actions[row, k] += amount
             for r in range(rows.shape[0]):
                 left[row, r] -= rows[r, k] * amount

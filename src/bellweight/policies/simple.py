@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, TabularModel
@@ -70,23 +70,25 @@ class Rule(Policy):
     parameters: Any = ()
 
     def probabilities(self, model: TabularModel) -> FloatArray:
-        fn, numbers = self._function(), self._numbers()
+        fn, numbers = self.function(), self.numbers()
         takes_numbers = fn.__code__.co_argcount == 2
         states = model.states.astype(np.int64)
         chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
         return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
 
     def compiled(self, model: FunctionModel) -> CompiledPolicy:
-        return compiled_rule(model, self._function(), self._numbers())
+        return compiled_rule(model, self.function(), self.numbers())
 
     def chooser(self, model: LinearModel) -> Chooser:
-        return RuleChooser(model, self._function())
+        return RuleChooser(model, self.function())
 
-    def _numbers(self) -> FloatArray:
+    def numbers(self) -> FloatArray:
+        """Return the parameters as the compiled loops take them: at least one number."""
         numbers = np.array(self.parameters, dtype=np.float64).ravel()
         return numbers if len(numbers) else np.zeros(1)
 
-    def _function(self) -> Any:
+    def function(self) -> Any:
+        """Return the user's function, or say that a file could not hold it."""
         if isinstance(self.fn, files.Unstored):
             raise PolicyError(f"the rule {self.fn.text} was not stored: build Rule(fn) again")
         return self.fn
@@ -117,7 +119,9 @@ class TablePolicy(Policy):
         shape = (model.n_states, model.n_actions)
         matrix = checks.float_array(entries, "policy table", shape, PolicyError)
         chances = matrix[model.pair_state, model.pair_action]
-        stray = checks.first_index(np.abs(matrix.sum(axis=1) - by_state(model, chances)) > 1e-12)
+        stray = checks.first_index(
+            np.abs(matrix.sum(axis=1) - by_state(model, chances)) > tolerances.CHANCES
+        )
         if stray is not None:
             raise PolicyError(
                 f"the policy table gives probability to an inadmissible action in "

@@ -1,4 +1,4 @@
-"""States as users give them to policies: one, or several, and never one for the other."""
+"""States as users pass them to policies: one or several; neither is taken for the other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def several_states(states: Any, dimension: int) -> Any:
 
 
 def one_index(state: Any) -> Any:
-    """Return what is given as the index of a state, unless it holds several."""
+    """Return the index of one state as it is given; refuse several."""
     if isinstance(state, list | tuple) or (isinstance(state, np.ndarray) and state.ndim > 0):
         raise _several(len(state))
     return state[()] if isinstance(state, np.ndarray) else state

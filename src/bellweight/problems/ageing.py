@@ -62,7 +62,7 @@ def ageing_stock(
             age = k if parameters["oldest_first"] > 0.0 else ages - 1 - k
             sold = min(wanted, state[age] * 1.0)
             wanted -= sold
-            # The oldest are thrown away, all others are one place nearer to it.
+            # The oldest goods are thrown away; all others move one place towards the oldest.
             if age > 0:
                 successor[age - 1] = state[age] - sold
         for i in range(ages, size):
@@ -99,7 +99,7 @@ def ageing_stock(
 
 
 def rounded_gamma(mean: float, variation: float, limit: int = 40) -> Law:
-    """Return a gamma number rounded to the nearest whole one; what exceeds `limit` counts as it.
+    """Return a gamma law rounded to whole numbers; what exceeds `limit` counts as `limit`.
 
     `variation` is the coefficient of variation, deviation / mean.
     """

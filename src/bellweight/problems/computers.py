@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.status import ModelError
 from bellweight.models import FactoredModel, Law, Local
 
@@ -36,7 +36,7 @@ def computer_network(
         if not 0.0 <= chance <= 1.0:
             raise ModelError(f"{name} is {chance}, expected a probability")
     most = max((len(near) for near in listens), default=0)
-    if failure + most * infection > 1.0 + 1e-12:
+    if failure + most * infection > 1.0 + tolerances.CHANCES:
         raise ModelError(
             f"failure + {most} infection is {failure + most * infection:.6g}, expected at most 1: "
             "lower the chance of an infection, or the number of neighbours"

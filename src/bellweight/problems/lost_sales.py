@@ -49,7 +49,7 @@ def lost_sales(
 
     def step(state: Any, action: int, noise: Any, parameters: Any, successor: Any) -> None:
         left = max(state[0] - noise[0], 0.0)
-        # Only states that no order leads to have more under way than there is room for.
+        # States with more under way than there is room for are never reached by orders.
         successor[0] = min(left + state[1], parameters["capacity"])
         for i in range(1, size - 1):
             successor[i] = state[i + 1]
@@ -77,7 +77,7 @@ def lost_sales(
 
 
 def myopic(model: StepModel) -> Rule:
-    """Return the rule that orders for the period in which the order arrives, and for no other.
+    """Return the rule that orders only for the period in which the order arrives.
 
     It orders the least number of units with which demand in that period is met with a probability
     of at least penalty / (penalty + holding), given the stock and the orders under way (Morton

@@ -3,7 +3,7 @@
 Machine i has a level of wear from 0 to levels - 1. In each step it wears by one level with
 probability wear[i], up to the worst; one that the crew renews is as new in the next step. A step
 costs burden[i] level_i^2 for each machine, and `visit` for each renewal. All machines move in the
-same step, each by a law of its own: nothing lists joint events.
+same step, each by a law of its own, so joint events are not listed.
 
 Such problems are the standard example of many similar parts coupled by one crew: see Glazebrook,
 Mitchell and Ansell, "Index policies for the maintenance of a collection of machines by a set of

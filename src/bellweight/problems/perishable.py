@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.status import ModelError
 from bellweight.models import Normal, StepModel
 from bellweight.models.noise import AnyLaw
@@ -55,7 +55,7 @@ def perishable_inventory(
     ages = checks.count(life, "life", least=2)
     size = ages + checks.count(lead, "lead") - 1
     checks.positive(unit, "unit")
-    orders = int(np.floor(most / unit + 1e-9)) + 1
+    orders = int(np.floor(most / unit + tolerances.CONSTRAINT)) + 1
     if orders < 2:
         raise ModelError(f"most is {most} and unit {unit}: expected room for at least one unit")
     # The oldest stock also carries, as a negative number, what was sold of younger goods.

@@ -1,4 +1,4 @@
-"""Exact values of inventories in which orders only move up: many coordinates, one of them random.
+"""Exact values of inventories in which orders only move up and one coordinate is random.
 
     (x_1, x_2, ..., x_d), order a    ->    (f(x_1, x_2, noise), x_3, ..., x_d, a)
 
@@ -137,7 +137,7 @@ class _Pipeline:
         return sparse.csr_array((entries, (twice, places)), shape=(len(after), len(self.levels)))
 
     def _check(self) -> None:
-        """Look at random states of the grid for what does not fit the form."""
+        """Check at random states of the grid that the model has the form above."""
         model, rng = self.model, np.random.default_rng(0)
         states = rng.choice(self.orders, (_PROBED, model.dimension))
         states[:, 0] = rng.choice(self.levels, _PROBED)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.common import checks
+from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import EventModel, Geometric, Scopes
@@ -60,7 +60,7 @@ class QueueNetwork:
                 )
         self._check_groups(n)
         busiest = sum(self.arrivals) + sum(max(self.services[i] for i in g) for g in self.groups)
-        if busiest > 1.0 + 1e-12:
+        if busiest > 1.0 + tolerances.CHANCES:
             raise ModelError(
                 f"arrivals and the fastest service of each group sum to {busiest:.6g}, expected at "
                 "most 1, as one event happens at a time: divide all rates by a larger unit"

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellweight.common import files
+from bellweight.common import files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.compiled import compiled, draw, mix
 from bellweight.common.streams import Keys
 from bellweight.models import Kernels
 
-_TIE_SHARE = 1e-9
-_ROUNDING = 1e-13
+_TIE_SHARE = tolerances.SAME_PRICE
+_ROUNDING = tolerances.SUMS
 
 
 @files.storable("BookingKernels")
@@ -100,7 +100,7 @@ class BookingKernels(Kernels):
 
 
 class _Buffer:
-    """Rows of actions that are used again and again: fresh memory costs more than the booking."""
+    """A reused array of actions: allocating memory would take longer than the booking."""
 
     def __init__(self, width: int) -> None:
         self._rows = np.zeros((0, width))
@@ -127,7 +127,7 @@ def _book_all(
 ) -> None:
     n_classes, n_options = price.shape
     n_days = n_options - 1
-    # Sums that are equal but for rounding must not lead round in circles.
+    # Sums that differ by rounding alone must not lead to an endless cycle.
     margin = _ROUNDING * np.abs(price).max()
     free = np.zeros(n_options, dtype=np.int64)
     supply = np.zeros(n_classes, dtype=np.int64)
@@ -266,7 +266,7 @@ def _random_all(
     days = np.zeros(n_days, dtype=np.int64)
     actions[:] = 0.0
     for row in range(states.shape[0]):
-        # A stream of its own for each step, because the number of patients is not known before.
+        # Each step has its own stream, because the number of patients is not known in advance.
         key = mix(keys[row] + np.uint64(step))
         used = 0
         n_open = 0

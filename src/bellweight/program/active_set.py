@@ -116,21 +116,21 @@ def shortest_dual(
     basic: IntArray,
     until: float | None = None,
 ) -> FloatArray:
-    """Return the shortest optimal dual (t,) on the tight rows: the optimum where no row costs.
+    """Return the shortest optimal dual (t,) on the tight rows: the optimum with costs of zero.
 
     `basic` are keys to begin with, those on which an optimal dual is positive for example.
     """
     no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
     vertex = VertexSearch(source, columns, no_bounds, until=until).run(moments, tight, basic)
     used = vertex.rows[vertex.dual > 0.0]
-    # Other rows may carry what rounding left: without it there is no dual at all.
+    # Other rows may carry what rounding left over; without them no dual is feasible.
     keys = np.union1d(tight, used)
     rows = source.exact_rows(keys).at((slice(None), columns))
     table = Tableau(moments.at(columns), power_of_two(np.abs(rows.high).max(axis=0)))
     table.append(keys, rows, np.zeros(len(keys)))
     for candidates in (used, keys):
         table.take(np.flatnonzero(np.isin(table.keys, candidates)), np.zeros(0, dtype=np.int64))
-    unused = ~np.isin(table.keys[table.basis], used)  # their dual is zero, whatever rounding says
+    unused = ~np.isin(table.keys[table.basis], used)  # their dual is zero up to rounding
     table.dual.high[unused] = table.dual.low[unused] = 0.0
     found = _FreeRows(table, 1.0, until)
     found.grow()
@@ -159,7 +159,7 @@ def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[Float
 
 
 class NotReachedError(SolverError):
-    """Rows that are free do not reach the moments, whatever their dual."""
+    """No dual on the free rows satisfies the equations of the moments."""
 
 
 class _FreeRows:
@@ -182,7 +182,7 @@ class _FreeRows:
         n = len(table.keys) - len(self.free)
         self.free = np.append(self.free, np.zeros(n, dtype=np.bool_))
         self.dual = stacked(self.dual, doubled(np.zeros(n)))
-        # Rows with a dual of zero replace unit rows, so that the basis sees what all rows see.
+        # Rows with a dual of zero replace unit rows, so that the basis spans what all rows span.
         units = table.is_unit
         table.take(np.arange(len(table.keys)), np.zeros(0, dtype=np.int64))
         self.free[table.basis[units & ~table.is_unit]] = True

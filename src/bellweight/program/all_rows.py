@@ -170,7 +170,7 @@ class TabularRows(ListedRows):
         ]
         values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         n_close, found = 8 + self._n_basis, []
-        # Nothing is near or rounding here: the slacks have twice the digits.
+        # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])

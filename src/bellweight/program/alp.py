@@ -7,8 +7,8 @@ It stays warm: between solves with other moments, rows, basis and coordinates ar
 is audited on unscaled data (`auditing`). When the audit fails the program is rebuilt in coordinates
 in which the basis just found is orthonormal, which puts the answer's own scale in place of the
 reference's. When that fails too, or functions that were dropped as dependent turn out to matter,
-the program is solved with twice the digits (`precise_optimum`); what is still wrong then, the
-status says. The dual is the one of smallest norm (`minimum_norm`).
+the program is solved with twice the digits (`precise_optimum`); the status reports what is still
+wrong then. The dual is the one of smallest norm (`minimum_norm`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_REBUILDS = 4  # where twice the digits take too long
 _FEW_REBUILDS = 2
 _FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 _STEPS_PER_FUNCTION = 50  # of a search for what plain digits miss
-_FRUITLESS = 5  # such searches in vain before their answer is taken for known
+_FRUITLESS = 5  # searches without a gain before no more are made
 _MOST_SPARSE = 20_000  # functions of a sparse basis: the solver takes a minute for so many
 _PRECISE_POOL = 4_000  # rows that a search with twice the digits begins with at the most
 
@@ -148,10 +148,10 @@ class AlpProgram:
         return self._with_nothing_open(face)
 
     def _found(self, moments: FloatArray, reference: FloatArray | None) -> OptimalFace:
-        """Return the best answer: the solver's, or where that is not right one of more digits.
+        """Return the best answer: the solver's, or one with twice the digits where that is wrong.
 
-        Coordinates of the solver leave dropped functions out, so once some were brought back there
-        is one way only.
+        The solver's coordinates leave dropped functions out, so once some were brought back only
+        twice the digits can be used.
         """
         if len(self._columns) > len(self.functions.kept):
             try:
@@ -244,7 +244,7 @@ class AlpProgram:
             (self.rows.seeds(reference)[:_PRECISE_POOL], none),
         ]
         if before is None and not self._needed_precision:
-            starts.reverse()  # the rows of a search that found nothing lead nowhere
+            starts.reverse()  # rows of a search that found nothing are no good start
         try:
             search = VertexSearch(self.rows, self._columns, bounds, most_steps, self._until)
             is_bounded = self._is_bounded(reference)
@@ -270,7 +270,7 @@ class AlpProgram:
         function makes the objective larger.
         """
         exact = None if reference is None else self.rows.exact_moments(reference)
-        if exact is None:  # rows or moments are rounded, and rounding is no reason
+        if exact is None:  # rows or moments are rounded, which is no reason to bring functions back
             return face
         while face.proven and self._can_be_precise:
             missed = np.flatnonzero(self.auditor.missed(face, exact, self._columns))
@@ -323,7 +323,7 @@ class AlpProgram:
         return None, gain
 
     def _with_nothing_open(self, face: OptimalFace) -> OptimalFace:
-        """Decide the coefficients that the weights leave open: the dual stays as it is."""
+        """Choose the coefficients that the weights do not determine; the dual does not change."""
         if not (self._can_be_precise and face.proven and face.audit.passed):
             return face
         auditor = self.auditor

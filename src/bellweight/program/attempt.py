@@ -40,8 +40,8 @@ class _Basis:
 class Attempt(CuttingPlanes[_Basis]):
     """One run of the loop for the plain program.
 
-    Every answer of the solver is made precise by its own basis: only which rows are in the basis is
-    taken from it.
+    Of the solver's answer only the rows in its basis are used: their equations are solved again to
+    full precision.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Attempt(CuttingPlanes[_Basis]):
         """Return the optimum over the functions `columns`, audited."""
         basis = self.run()
         working = self.working
-        # The nearest other rows are what the next weights are likely to need.
+        # The next weights are likely to need the nearest other rows.
         self.add(basis.found.close[~working.contains(basis.found.close)])
         face = self._face(basis, columns)
         working.trim(basis.positions - working.n_bounds)
@@ -161,7 +161,7 @@ class Attempt(CuttingPlanes[_Basis]):
         moments = doubled(self.moments)
         audit = audited(moments)
         if not audit.passed:
-            # Large coefficients times the rounding of moments look like a gap.
+            # The rounding of moments times large coefficients looks like a gap.
             moments = precise_moments(working.rows, self.moments, self.reference)
             audit = audited(moments)
         return OptimalFace(
@@ -208,7 +208,7 @@ class Attempt(CuttingPlanes[_Basis]):
     def _at_bounds(self, coef: Doubled, positions: IntArray) -> Doubled:
         """Return coefficients (K,) with those that are at a bound exactly there.
 
-        Their equations say so; what rounding leaves could be on the wrong side.
+        Rounding could leave them on the wrong side of the bound.
         """
         bounds = self.working.raw_bounds[positions]
         k = np.abs(bounds).argmax(axis=1)
@@ -247,7 +247,7 @@ class Attempt(CuttingPlanes[_Basis]):
     def _tight(
         self, inner: FloatArray, coef: Doubled, candidates: IntArray
     ) -> tuple[IntArray, Matrix]:
-        """Return which rows are tight: those of the basis, and what candidates are; their rows."""
+        """Return which rows are tight, of the basis and of the candidates, with their entries."""
         working = self.working
         keys = np.union1d(candidates, self.basic_keys)
         raw, cost = working.rows.rows(keys)

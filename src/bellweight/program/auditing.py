@@ -39,7 +39,7 @@ class Auditor:
     def scan(self, moments: FloatArray, coef: FloatArray) -> Separation:
         """Look at all rows for those that coefficients violate most."""
         unit = (1.0 - self.rows.discount) * abs(float(moments @ coef))
-        # Where an objective of zero leaves no scale, the costs give one.
+        # If the objective is zero, the costs give the scale.
         rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * self.cost_unit
         return self.rows.separate(coef, unit + rounding)
 
@@ -98,7 +98,7 @@ class Auditor:
         )
 
     def rounding(self, face: OptimalFace) -> float:
-        """Return what rounding can take from an objective: what the dual pays for the rows' own."""
+        """Return how much rounding of the rows can change the objective: weighted by the dual."""
         used = face.dual > 0.0
         raw = self.rows.rows(face.tight[used])[0]
         terms = np.asarray(abs(raw) @ np.abs(face.coef))

@@ -1,4 +1,4 @@
-"""Bounds on the violation of rows over a whole box, proven from what a user declares of a model.
+"""Proven bounds on the violation of rows over a whole box, from what a user declares.
 
 With a value function V(x) = sum over f of v_f(u_f . x), each v_f piecewise linear, and finitely
 many nodes w of the noise, the slack of an action,
@@ -49,7 +49,7 @@ _CLOSE = 1e-3  # of the cost scale: no finer bound is looked for
 
 
 def violation_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> float | None:
-    """Return a number that no violation exceeds, None where nothing is declared that gives one."""
+    """Return a number that no violation exceeds, None where the declarations give none."""
     if why_not(rows, model) is not None:
         return None
     forms = forms_of(rows.basis, model.dimension, coef)
@@ -82,7 +82,7 @@ def why_not(rows: EventRows, model: StepModel) -> str | None:
 
 
 def no_bound(rows: EventRows, model: StepModel) -> str:
-    """Return why a model with declarations has no proven bound, nothing where none are made."""
+    """Return why a model with declarations has no proven bound; no text without declarations."""
     if model.bends is None and model.lipschitz is None:
         return ""
     if _first_states(model) is None:

@@ -70,9 +70,9 @@ def triangle(blocks: Iterable[FloatArray], n_columns: int) -> FloatArray:
 def independent_columns(factor: FloatArray) -> IntArray:
     """Return the columns that are not in the span of the ones kept before them.
 
-    A column is in the span up to rounding, too, when what is left of it can be told from the others
-    only by coefficients beyond 1 / tolerance: each column may stand out a little, and all together
-    hardly at all.
+    A column also counts as in the span when only coefficients beyond 1 / tolerance would
+    distinguish it from the others: several columns may each differ a little, and together hardly at
+    all.
     """
     kept: list[int] = []
     directions = np.zeros((factor.shape[0], 0))

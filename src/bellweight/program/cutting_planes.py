@@ -43,7 +43,7 @@ class CuttingPlanes(ABC, Generic[Found]):
 
     @abstractmethod
     def look(self, answer: LpAnswer) -> tuple[Found, IntArray]:
-        """Return what an answer of the master says, and the rows outside that it violates."""
+        """Return what an answer of the master means, and the rows outside it that are violated."""
 
     @abstractmethod
     def limiting(self, direction: FloatArray, distance: float) -> IntArray:
@@ -57,7 +57,7 @@ class CuttingPlanes(ABC, Generic[Found]):
         """Return what the last answer says, which violates no row."""
         self.lp.set_moments(self.inner_moments)
         if self.unexplored:
-            # Phase one finds what is missing at once, where the solver may search for long, or stop
+            # Phase one finds the missing rows at once; the solver might search long, or stop
             # without an answer.
             self._bound()
             self.unexplored = False

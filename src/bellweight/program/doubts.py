@@ -1,4 +1,4 @@
-"""What is said of an answer that rounding leaves in doubt: which check failed, and what to do."""
+"""Messages about an answer that rounding leaves in doubt: which check failed, what to do."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class StreamedRows(RowSource):
         return self._head.rows_at(*self.support_of(keys))
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
-        # A bound on rounding from the head would not hold farther out: double it.
+        # A bound on rounding from the head of the stream need not hold farther out: double it.
         largest = float(self._head.value_terms(coef).max())
         scale = Scale(self.discount, unit, 4.0 * tolerances.ROUNDING * largest, homogeneous)
         n_close, asked = 8 + self.n_basis, self._head.asked(coef, sizes=True)

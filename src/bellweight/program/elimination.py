@@ -6,7 +6,7 @@ is found by taking one variable after the other: the tables that it stands in ar
 their sum is replaced by its maximum over the variable, a table of the others (max-sum, or
 non-serial dynamic programming: Bertele and Brioschi 1972). The work grows with the largest table on
 the way, whose number of variables depends on the order. Orders are chosen by least fill: the
-variable that ties the fewest others together goes first.
+variable whose elimination connects the fewest other variables goes first.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ class IndependentFunctions:
         return _unit_rows(len(self.names), self.above, self.below)
 
     def check_reachable(self, moments: FloatArray) -> None:
-        """Refuse moments that tell a dropped function from the ones it is made of: no row does."""
+        """Refuse moments that distinguish a dropped function from those it depends on; rows do
+        not."""
         for k, made in self._made.items():
             assert self.factor is not None
             size = np.linalg.norm(self.factor[:, k]) + np.abs(made) @ np.abs(moments)
@@ -136,7 +137,7 @@ class IndependentFunctions:
         self._check_shared_bounds()
 
     def _check_shared_bounds(self) -> None:
-        """Refuse bounds on a kept function that a dropped one could take over from."""
+        """Refuse bounds on a kept function that a dropped one depends on: dropping would matter."""
         factor = self.factor
         bounded = np.isfinite(self.lower) | np.isfinite(self.upper)
         if factor is None or not bounded[self.kept].any():

@@ -1,7 +1,7 @@
 """Linear programs over whole numbers: the most violated row of a linear model, a greedy action.
 
 The matrix of an `IntegerProgram` stays, prices and limits change. It is solved as a linear program
-where that is enough, and then comes with a bound that anybody can check from its multipliers.
+where that is enough; its multipliers then prove a bound that can be checked without the solver.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class IntegerProgram:
         self._set_price(self._relaxed, price / unit)
         status = self._run(self._relaxed, None)
         if status is not Status.OPTIMAL:
-            # From a warm start the solver now and then takes a feasible program for another.
+            # From a warm start the solver sometimes takes a feasible program for an infeasible one.
             self._relaxed.clearSolver()
             status = self._run(self._relaxed, None)
         if status is not Status.OPTIMAL:

@@ -1,4 +1,4 @@
-"""What row sources share whose states are listed: features, first rows, and passes over all rows.
+"""What row sources with listed states share: features, first rows, passes over all rows.
 
 The pairs of all states are searched block by block, so memory is needed for the states, the costs
 and one block only. Features are kept where they take little.
@@ -192,7 +192,7 @@ class ListedRows(RowSource):
         return np.asarray(np.repeat(starts, counts) + offsets, dtype=np.int64)
 
     def _telling(self, states: IntArray) -> IntArray:
-        """Add states until they tell apart all functions that any states tell apart.
+        """Add states until the functions are as independent on them as on all states.
 
         Evenly spaced states of a grid may all lie in a few of its hyperplanes.
         """

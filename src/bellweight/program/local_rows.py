@@ -257,8 +257,8 @@ class EliminatedRows(RowSource):
     def error_tables(self, coef: FloatArray) -> list[Table]:
         """Return bounds on the errors of `tables`, entry by entry.
 
-        The model's numbers and the values of the functions on the grid are what they are; errors
-        come from adding and multiplying them.
+        The model's numbers and the functions' values on the grid count as exact; errors come from
+        adding and multiplying them.
         """
         size = np.abs(coef)
         errors = [
@@ -292,8 +292,8 @@ class EliminatedRows(RowSource):
     def orders(self) -> list[Order]:
         """How to eliminate all variables but the actions, and all but one coordinate.
 
-        The first gives the worst row of each action; the others rows of states that differ, which
-        cut deeper than the worst one alone.
+        The first gives the worst row of each action; the others give rows of different states,
+        which limit the coefficients more than the worst row alone.
         """
         scopes = self._scopes
         choices = set(self.structure.choice_variables)

@@ -13,7 +13,7 @@ from bellweight.common.status import BasisError
 from bellweight.models.local import LocalStructure, Table, grid, tabulated
 
 _UNIT = 2.0**-53
-_SPARE = 8.0  # so that others who add up in another order find the rows to hold, too
+_SPARE = 8.0  # so that the rows also hold when they are added up in another order
 
 
 def gamma(n: float) -> float:

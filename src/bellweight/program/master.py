@@ -198,8 +198,8 @@ class MasterLp:
             return Status.UNBOUNDED
         if status == kinds.kUnbounded:
             return Status.INFEASIBLE
-        # An answer of doubtful status is kept when there is one: the audit decides. Far from the
-        # moments there is none, and going on from there would add rows without end.
+        # An answer of doubtful status is kept: the audit decides. Not if it is far from the
+        # moments: going on from there would add rows without end.
         missed = self._solver.getInfo().max_primal_infeasibility > tolerances.SOLVER_MISSED
         if status == kinds.kOptimal or (status == kinds.kUnknown and (loose or not missed)):
             return Status.OPTIMAL

@@ -6,10 +6,10 @@ quadratic program over all rows is therefore a small one over the tight rows B:
     min 1/2 ||lambda||^2   s.t.   B' lambda + G' w = moments,   lambda, w >= 0,
 
 where G holds the coefficient bounds that are active; their multipliers w turn equations into
-inequalities and are not part of the norm. When the tight rows are independent there is nothing to
-choose. Otherwise Clarabel finds the support and the optimality conditions on that support,
-lambda = B y with G y = 0, are solved to full precision. Where that does not succeed, and no bounds
-are active, an active-set method with twice the digits begins at the dual at hand.
+inequalities and are not part of the norm. When the tight rows are independent, the optimal dual is
+unique. Otherwise Clarabel finds the support and the optimality conditions on that support, lambda =
+B y with G y = 0, are solved to full precision. Where that does not succeed, and no bounds are
+active, an active-set method with twice the digits begins at the dual at hand.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ def _polish(
         if np.array_equal(next_support, support) and np.array_equal(next_pushed, pushed):
             return _accepted(rows, bounds, moments, support, pushed)
         support, pushed = next_support, next_pushed
-    # Where the support does not determine y, corrections may go round in circles. The best point on
-    # the guessed support is then the optimum if it is feasible and no longer than the guess.
+    # Where the support does not determine y, corrections may cycle. The best point on the guessed
+    # support is then the optimum, if it is feasible and no longer than the guess.
     values = _accepted(rows, bounds, moments, first, first_pushed)
     length = float(np.linalg.norm(guess[:n_rows]))
     longer = values is not None and np.linalg.norm(values) > (1.0 + tolerances.CONDITIONS) * length
@@ -230,7 +230,7 @@ def _residual(face: OptimalFace, values: FloatArray) -> float:
     size = size + share * (float(size.max()) + face.moment_terms)
     gap = abs(float(terms.sum()) - face.objective)
     scale = max(abs(face.objective), float(np.abs(terms).sum()), np.finfo(float).tiny)
-    # So does an objective near zero: that of values made of typical costs.
+    # An objective near zero carries the rounding error of values made of typical costs.
     scale += share * face.cost_unit * float(values.sum())
     off = float(np.max(np.abs(error) / size))
     if off > tolerances.DUAL and not sparse.issparse(face.tight_rows):

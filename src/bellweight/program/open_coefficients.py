@@ -1,10 +1,10 @@
-"""Coefficients that the weights leave open, decided by even weights on all states.
+"""Coefficients that the weights do not determine, chosen by even weights on all states.
 
 Weights on a few states need not determine all coefficients: many are optimal, and which of them a
 simplex method happens to find depends on rounding, so on the CPU. The optimal ones are those that
 satisfy every row, and with equality the rows on which an optimal dual is positive. Among them the
-largest values on average over all states are taken: another linear program, whose answer is hardly
-ever open itself. It is solved with twice the digits, from the rows that are tight already.
+largest values on average over all states are taken: another linear program, whose answer is nearly
+always unique. It is solved with twice the digits, from the rows that are tight already.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def decided(
     bounds: tuple[FloatArray, FloatArray],
     face: OptimalFace,
 ) -> Doubled | None:
-    """Return the coefficients (K,) to take, or None where the face leaves nothing open.
+    """Return the coefficients (K,) to take, or None where the optimum is unique.
 
     `columns` are the functions that take part, and `bounds` (b, K) their coefficient bounds with
     costs (b,).

@@ -250,9 +250,9 @@ class LinearRows(RowSource):
         self._cost = np.append(self._cost, model.cost(state, action))
 
     def _add_more(self, coef: FloatArray) -> None:
-        """Price between these coefficients and the average of earlier ones, which settles sooner.
+        """Price between these coefficients and the average of earlier ones, for faster convergence.
 
-        Such pairs are often violated here too, and cut deeper than the most violated one.
+        Such pairs are often violated here too, and limit the coefficients more.
         """
         if self._centre is None:
             self._centre = np.array(coef)

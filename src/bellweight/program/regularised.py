@@ -37,7 +37,7 @@ from bellweight.program.solution import Audit, Solution, cost_unit
 
 _MAX_STEPS = 200
 _RIDGE = 1e-13  # share of the Hessian's size added where active rows leave directions free
-_FARTHEST = 1e6  # steps go no farther than this many times the largest value
+_FARTHEST = 1e6  # limit of a step, times the largest value
 _STAGE = 0.1  # from one delta to the next
 _FULL = 1e-3  # a step this close to a full one may have found the minimum
 _SEARCHES = 80
@@ -182,7 +182,7 @@ class PenaltyProgram:
         beyond = answer.worst - delta * float(dual.max(initial=0.0))
         audit = Audit(
             violation=answer.worst,
-            # What the regularisation allows is no fault; only what goes beyond it is.
+            # Violations that the regularisation allows are no fault; only those beyond it are.
             relative_violation=max(0.0, beyond) / (abs(objective) + self.largest_cost),
             dual_residual=float(error[self.functions.kept].max()),
             gap=abs(objective - float(paid[0]) - penalty) / scale,

@@ -12,8 +12,8 @@ are huge, may be violated by a rounding error of those. What is missing is relat
 the program is solved once more with costs less 2 gamma size, from the rows that are tight: its
 basis hardly ever changes, and the value falls by what the dual pays for the margin, which is next
 to nothing. Where it is not, slacks are computed with twice the digits, and the margin need only
-cover the rounding of the coefficients themselves. Moving the constant down also mends every row,
-but takes from all states what one far state needs; it is used where it costs nothing, and where
+cover the rounding of the coefficients themselves. Lowering the constant also repairs every row, but
+lowers the values of all states for one far state; it is used where it costs nothing, and where
 there is no other way.
 """
 
@@ -33,7 +33,7 @@ from bellweight.program.independent_functions import coefficient_bounds
 from bellweight.program.simplex import VertexSearch, is_affordable
 
 _UNIT = 2.0**-53
-_SPARE = 4.0  # so that others who evaluate the rows in their own way find them to hold, too
+_SPARE = 4.0  # so that the rows also hold when they are evaluated in another way
 _MARGIN = 2.0  # on upper bounds of slacks, for the same reason
 _OPERATIONS = 8  # in a slack, besides those of its sums
 _CHUNK = 20_000  # rows taken at a time with twice the digits

@@ -1,4 +1,4 @@
-"""Blocks of rows, and which of their rows are worth adding: what may happen on other machines.
+"""Blocks of rows, and the search for rows worth adding, which other machines may do.
 
 A block holds consecutive states of a list and all that is needed to judge coefficients there, so it
 can live where it is worked on. One compiled scan of its slacks finds the rows of least slack and

@@ -77,7 +77,7 @@ class RowSource(ABC):
     upper: FloatArray
     is_complete = False  # whether all states are listed, so that no move leads outside
     untold = (
-        ""  # which functions the listed states leave alike: what an unbounded program is due to
+        ""  # which functions the listed states do not distinguish: why a program may be unbounded
     )
 
     @property

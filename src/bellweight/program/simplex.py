@@ -4,10 +4,10 @@
 
 is solved in its dual form, min cost' dual s.t. rows' dual = moments, dual >= 0, over a pool of
 rows; rows that the answer violates are added until none is left, as in `alp`. The difference is the
-arithmetic (`doubled`): bases whose condition is far beyond 1 / rounding error are still told from
-singular ones, so a point mass, a discount near one or functions that are nearly dependent do no
-harm. It is slower than the solver by orders of magnitude, so it is taken where that has failed, and
-starts from the rows where it stopped.
+arithmetic (`doubled`): bases whose condition number is far beyond 1 / rounding error are still
+distinguished from singular ones, so a point mass, a discount near one or nearly dependent functions
+do no harm. It is slower than the solver by orders of magnitude, so it is used only where the solver
+has failed, and starts from the rows where that stopped.
 
 The tableau writes every row of the pool as shares of the rows of the basis. A difference that is
 rounding beside the numbers it is the difference of is zero, entry by entry, so what is zero stays
@@ -168,7 +168,7 @@ class VertexSearch:
         table.append(keys, *self._rows(keys))
 
     def _check_reached(self, table: Tableau) -> None:
-        """Refuse moments that the rows do not reach; what rounding leaves is no reason."""
+        """Refuse moments that the rows do not reach, beyond rounding."""
         if table.unreached() > tolerances.REACHED:
             direction = self.over_all(table, table.prices()).high
             raise SolverError(Status.UNBOUNDED, ray_text(self.source.names, direction))
@@ -312,7 +312,7 @@ class Tableau:
         if self.is_short:
             cost = self._missing_cost()
             excess = product(self.shares, doubled(cost)).high
-            # What is rounding beside the terms of those shares does not bring the missing down.
+            # An entry that is rounding, relative to its terms, does not reduce what is missing.
             terms = np.abs(self.rows.high) @ (np.abs(self.inverse.high) @ np.abs(cost))
         else:
             excess = -self.reduced.high
@@ -376,7 +376,7 @@ class Tableau:
         return float((missing / np.where(terms > 0.0, terms, 1.0)).max())
 
     def forgive(self) -> None:
-        """Take what is missing for rounding: count it as zero."""
+        """Treat what is missing as rounding, that is as zero."""
         short = self.short
         self._forgiven |= short
         self.dual.high[short] = self.dual.low[short] = 0.0

@@ -37,8 +37,8 @@ class WorkingSet:
         self.coordinates = coordinates
         raw, cost = rows.rows(keys)
         if lp is None:
-            # Functions of single states have moments of every size, down to nothing; the solver
-            # takes what is below its tolerance for zero.
+            # Functions of single states may have tiny moments; the solver takes moments below its
+            # tolerance for zero.
             moment_unit = _SMALL_MOMENTS if rows.is_sparse else 1.0
             lp = MasterLp(coordinates.rank, cost_unit(cost), moment_unit)
         self.lp = lp

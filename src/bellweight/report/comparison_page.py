@@ -161,7 +161,7 @@ def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
         name: Line(name, line.x, line.y, line.style) for name, line in zip(names, told, strict=True)
     }
     ranges = [chart.x_range for chart in charts if chart.x_range is not None]
-    # A run whose range is far wider than that of most does not set the scale.
+    # A run with a far wider range than most does not set the scale.
     wide = (min(r[0] for r in ranges), median_high(r[1] for r in ranges)) if ranges else None
     return _overlay(replace(charts[0], x_range=wide), lines, _alike(list(lines.values())))
 

@@ -28,7 +28,7 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for; None or False where it says nothing.
+    """What is asked for, None or False where nothing is said: the command line's options.
 
     `folder` is where the files go, and where an earlier run may have left finished rows.
     """
@@ -43,10 +43,10 @@ class Wanted:
     jobs: int | None = None
 
     def only(self, name: str, *taken: str) -> None:
-        """Refuse the options that an artefact does not take."""
+        """Refuse the options that an artefact does not take; the error begins with the option."""
         for option in ("episodes", "samples", "states", "exact", "quick"):
             if getattr(self, option) not in (None, False) and option not in taken:
-                raise ArgumentError(f"--{option} does not go with {name}")
+                raise ArgumentError(f"{option} does not go with {name}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Reproduction(ABC):
 
     @property
     def caption(self) -> str:
-        """What the picture shows, if there is one; it must do for those who cannot see it."""
+        """What the picture shows, if there is one, also for those who cannot see it."""
         return ""
 
     def figure(self) -> Figure | None:
@@ -115,8 +115,8 @@ class Artefact:
     """How one table or figure is computed.
 
     `steps(settings, tell)` yields what is finished so far, after each part, and the whole at the
-    end. `full` and `quick` are its settings, `takes` the options of the command line that change
-    them. If it `resumes`, a second run goes on with what the first one left in its folder.
+    end. `full` and `quick` are its settings, `takes` the fields of `Wanted` that change them.
+    If it `resumes`, a second run goes on with what the first one left in its folder.
     """
 
     name: str
@@ -127,16 +127,16 @@ class Artefact:
     resumes: bool = False
 
     def settings(self, wanted: Wanted) -> Settings:
-        """Return the settings that the command line asks for."""
+        """Return the settings that are asked for; an error begins with the option it is about."""
         wanted.only(self.name, *self.takes)
         if wanted.exact and wanted.episodes is not None:
-            raise ArgumentError("give --exact or --episodes, not both")
+            raise ArgumentError("exact does not go with episodes: give one of the two, not both")
         usual = self.quick if wanted.quick else self.full
         asked = {name: getattr(wanted, name) for name in ("episodes", "samples", "states")}
         given = {name: value for name, value in asked.items() if value is not None}
         if "states" in given and isinstance(getattr(usual, "states", ()), int):
             if len(given["states"]) != 1:
-                raise ArgumentError(f"--states takes one number with {self.name}")
+                raise ArgumentError(f"states takes one number with {self.name}")
             given["states"] = given["states"][0]
         if wanted.exact:
             given["episodes"] = None

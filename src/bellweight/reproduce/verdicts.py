@@ -1,7 +1,7 @@
 """Does our number agree with the paper's, and if not, why?
 
-Every number of the paper gets one of four words. A reason stands wherever the word is not
-`matches`, and it is given only when the numbers at hand bear it out.
+Every number of the paper gets one of four words. Wherever the word is not `matches` there is a
+reason, given only if the numbers support it.
 """
 
 from __future__ import annotations

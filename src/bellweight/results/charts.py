@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.backends import Visited
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, visible_heights
 from bellweight.display.cost_charts import Between, gap_chart
@@ -31,7 +32,6 @@ POLICY, PROGRAM = "the policy", "the program"  # whose colour a line has
 _MOST_MARGINALS = 4
 _MOST_ACTIONS = 6
 _MOST_NAMED = 40
-_ROUNDING = 1e-9
 _INDEXED = re.compile(  # book[2, 14] or book[class 2, day 14]
     r"^(?P<name>\w+)\[(?:(?P<up>\w+) )?(?P<row>\d+), ?(?:(?P<across>\w+) )?(?P<column>\d+)\]$"
 )
@@ -120,7 +120,7 @@ def moment_chart(
     """Draw by how much the moments of the policy's occupancy differ from those of the weights."""
     scale = np.maximum(np.maximum(np.abs(weights), np.abs(occupancy)), 1e-300)
     apart, width = 100.0 * (occupancy - weights) / scale, 196.0 * error / scale
-    clear = int((np.abs(apart) > width + 100.0 * _ROUNDING).sum())
+    clear = int((np.abs(apart) > width + 100.0 * tolerances.SAME_COST).sum())
     return Chart(
         "weights", "Moments of the weights and of the policy's occupancy", "basis function",
         "occupancy minus weights, %",
@@ -174,7 +174,7 @@ def residual_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Pictur
         lines = {"residual of the action taken": (POLICY, lambda cut: cut.looked_up(seen.residual))}
         return _pictures(seen, cuts, "residual", "Bellman residual", "cost per step", lines)
     axis = spread(seen)[0]
-    rounding = _ROUNDING * (1.0 + np.abs(seen.value))
+    rounding = tolerances.SAME_COST * (1.0 + np.abs(seen.value))
     below = float(seen.share[seen.residual < -rounding].sum())
     return (
         Chart(

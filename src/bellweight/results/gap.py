@@ -98,5 +98,5 @@ def proves(prover: Prover) -> Prover:
 def gap_of(model: Any, result: Any, policy: Any, **settings: Any) -> Gap:
     """Return the gap of a policy, found by the registered function."""
     if not _PROVERS:
-        lazy.load_all()  # the room that proves may not have been asked for yet
+        lazy.load_all()  # `certificates`, which registers it, may not be imported yet
     return _PROVERS[0](model, result, policy, **settings)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.backends import Backend, Estimate, Outside, Setup, backend_of
-from bellweight.common import files
+from bellweight.common import files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import BellweightError
 from bellweight.common.streams import derived_seed
@@ -27,8 +27,6 @@ from bellweight.simulation import mean_and_half_width
 
 _FEWEST_EPISODES, _MOST_EPISODES = 8, 10_000
 _STREAM = 71  # the branch of a seed that judging draws from
-_SAME_COST = 1e-9  # relative difference of costs that is rounding
-_NEARLY_OPTIMAL = 1e-3  # share of the cost; a policy proven this good needs no comparison
 _OFTEN_OUTSIDE = 0.01  # share of visited states outside the box that is worth a warning
 
 
@@ -208,7 +206,7 @@ def _budget(steps: int, longest: int) -> tuple[int, int]:
 def _is_nearly_optimal(found: Judgement, lower_bound: float | None) -> bool:
     cost = found.cost.mean
     proven = found.is_exact and lower_bound is not None
-    return proven and cost - lower_bound <= _NEARLY_OPTIMAL * abs(cost)  # type: ignore[operator]
+    return proven and cost - lower_bound <= tolerances.NEARLY_OPTIMAL * abs(cost)  # type: ignore[operator]
 
 
 def _random_note(backend: Backend[Any], found: Judgement) -> str:
@@ -296,8 +294,8 @@ def _compared(gap: Difference | None) -> str:
 
 
 def _is_better(gap: Difference, cost: Estimate) -> bool:
-    return gap.is_clear and gap.mean < -_SAME_COST * abs(cost.mean)
+    return gap.is_clear and gap.mean < -tolerances.SAME_COST * abs(cost.mean)
 
 
 def _is_same(gap: Difference, cost: Estimate) -> bool:
-    return abs(gap.mean) + gap.half_width <= _SAME_COST * abs(cost.mean)
+    return abs(gap.mean) + gap.half_width <= tolerances.SAME_COST * abs(cost.mean)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bellweight.backends import Estimate, Evidence, Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
-from bellweight.common import files, identity
+from bellweight.common import files, identity, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import Short
 from bellweight.common.status import FileError, PolicyError, Status
@@ -382,7 +382,7 @@ def summary(result: Result) -> Iterator[tuple[str, str]]:
     if last.dual_share is not None and result.method_name == "DIA":
         yield "dual", dual_text(last.dual_share)
     if last.smoothing_mass is not None:
-        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted: the weights belong to it"
+        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted to the weights"
     if result.regularisation > 0.0:
         yield "regularised", _regularised_text(result)
     yield "value", value_text(result)
@@ -451,7 +451,7 @@ def _phases(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """Tell everything, also what only the numerically minded want to know: names and texts."""
+    """Yield all facts as names with texts, numerical details included."""
     name = result.method_name
     last = result.reported
     yield "status", f"{result.status.name}: {result.status.message}"
@@ -467,7 +467,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         seen = f"observed {float(np.median(ratios)):.2g} per iteration"
         yield "contraction", f"{seen}{_proven_modulus(result)}"
     if last.smoothing_mass is not None:
-        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted: the weights belong to it"
+        yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted to the weights"
     if last.noise_ratio is not None:
         yield "noise", f"moments within {last.noise_ratio:.2g} standard errors"
     if last.dual_share is not None:
@@ -555,7 +555,7 @@ def _advice(result: Result) -> str:
         return "bellweight.evaluate(model, result.policy) tells what the policy costs"
     if not result.is_exact or result.lower_bound is None:
         return "bellweight.compare(model, ...) compares the policy with those you know"
-    if result.cost.mean - result.lower_bound <= 1e-3 * abs(result.cost.mean):
+    if result.cost.mean - result.lower_bound <= tolerances.NEARLY_OPTIMAL * abs(result.cost.mean):
         return "nothing: the policy is within 0.1 % of optimal"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
 

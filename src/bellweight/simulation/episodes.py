@@ -1,4 +1,4 @@
-"""What episodes of every kind of model can do: a model and a policy, ready to be simulated."""
+"""The interface of episodes on every kind of model: a model and a policy, ready to simulate."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from bellweight.simulation.episodes import FeatureRollout
 class EventRollout(FeatureRollout):
     """A model given by functions and a policy, laid out for the compiled loops.
 
-    It holds the model's text, not its functions, which may not be fit to be sent to a worker.
+    It holds the model's source text: functions cannot always be sent to a worker.
     """
 
     loops: Loops

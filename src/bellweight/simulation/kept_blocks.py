@@ -1,4 +1,4 @@
-"""Finished blocks of a long run in a file, so that a run that was cut short goes on."""
+"""Finished blocks of a long run, kept in a file so that an interrupted run can go on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KeptBlocks(dict[tuple[int, int], FloatArray]):
         self._path, self._label = Path(path), label
         if self._path.exists():
             self._read()
-        self._write()  # a place that cannot be written to is an error before the work
+        self._write()  # raises now, before the work, if the file cannot be written
 
     def keep(self, edge: tuple[int, int], numbers: FloatArray) -> None:
         """Add a block, and write the file whole or not at all."""

@@ -71,7 +71,7 @@ class Occupancy:
 
 
 class MomentRollout(Protocol):
-    """What adds up discounted features over blocks of episodes."""
+    """Episodes that add up discounted features, block by block."""
 
     def moment_block(
         self, first: int, last: int, horizon: int, keys: Keys

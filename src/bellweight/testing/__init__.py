@@ -20,6 +20,7 @@ from scipy import sparse
 
 from bellweight.backends import backend_of
 from bellweight.basis import Basis
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, Matrix, first_index
 from bellweight.common.status import BasisError, PolicyError
 from bellweight.models import (
@@ -43,7 +44,6 @@ from bellweight.testing.tabular import check_tabular, check_tabular_policy
 __all__ = ["Report", "check_basis", "check_model", "check_policy"]
 
 _SAMPLE = 512
-_SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ def _check_functions(basis: Basis, points: FloatArray) -> None:
                 f"the basis returns shape {found.shape} for {len(some)} states {how}, expected "
                 f"({len(some)}, {whole.shape[1]}): one row per state, the same columns always"
             )
-        wrong = first_index(~np.isclose(found, whole[some], rtol=_SAME, atol=0.0, equal_nan=True))
+        wrong = first_index(
+            ~np.isclose(found, whole[some], rtol=tolerances.REPEATED, atol=0.0, equal_nan=True)
+        )
         if wrong is not None:
             x, k = some[wrong[0]], wrong[1]
             raise BasisError(

@@ -83,7 +83,7 @@ class _NotWholeError(Exception):
 
 
 class _Watched(np.ndarray[Any, np.dtype[np.int64]]):
-    """A state that does not take numbers which it would have to cut off."""
+    """A state that refuses numbers with a fraction."""
 
     def __setitem__(self, place: Any, value: Any) -> None:
         given = np.asarray(value)

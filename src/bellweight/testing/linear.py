@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Affine
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, first_index
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
 from bellweight.common.streams import Keys, stream_keys
@@ -34,8 +35,6 @@ _STANDARD_ERRORS = 6.0
 _GREEDY_PRICES = 10
 _GREEDY_STATES = 20  # for each of the prices
 _PRICES = 30
-_SAME_OBJECTIVE = 1e-9
-_SAME = 1e-12
 
 
 def check_linear(model: LinearModel) -> Report:
@@ -65,7 +64,7 @@ def check_linear(model: LinearModel) -> Report:
 
 @dataclass(frozen=True, eq=False)
 class _Recorder(Chooser):
-    """Another chooser; the states it sees are checked, its actions are checked and kept."""
+    """Wraps another chooser: checks the states it sees, checks and keeps its actions."""
 
     sample: LinearSample
     chooser: Chooser
@@ -166,7 +165,7 @@ class LinearSample:
             )
         wrong = self.model.inadmissible(states, actions)
         if wrong is not None:
-            # A state without any admissible action is the deeper fault.
+            # First report a state without any admissible action: it explains the rest.
             self.require_action(states[wrong[0]])
             raise error(
                 f"{what} in the state where {self.model.state_text(states[wrong[0]])} is not "
@@ -223,7 +222,7 @@ def _check_simulated_mean(sample: LinearSample, noise: Independent) -> None:
     laws = noise.laws
     spread = np.array([law.chances @ (law.values - law.mean) ** 2 for law in laws])
     error = np.sqrt((model.noise_matrix**2) @ spread / len(gap))
-    rounding = _SAME_OBJECTIVE * (1.0 + np.abs(sample.paths).max())
+    rounding = tolerances.SAME_COST * (1.0 + np.abs(sample.paths).max())
     wrong = first_index(np.abs(gap.mean(axis=0)) > _STANDARD_ERRORS * error + rounding)
     if wrong is not None:
         k = wrong[0]
@@ -307,7 +306,7 @@ def _check_greedy_kernel(sample: LinearSample, kernels: Kernels) -> bool:
         sample.require_admissible(states, actions, "the action of kernels.greedy_action")
         found, wanted = actions @ price, best @ price
         size = 1.0 + np.abs(actions).sum(axis=1) + np.abs(best).sum(axis=1)
-        limit = _SAME_OBJECTIVE * np.abs(price).max() * size
+        limit = tolerances.SAME_COST * np.abs(price).max() * size
         wrong = first_index(np.abs(found - wanted) > limit)
         if wrong is not None:
             raise ModelError(
@@ -336,7 +335,7 @@ def _check_price_kernel(sample: LinearSample, kernels: Kernels) -> bool:
         sample.require_admissible(state, np.array(pair[1])[None], "the action of kernels.price")
         found, wanted = float(price @ np.concatenate(pair)), float(price @ best.point)
         size = 1.0 + np.abs(best.point).sum() + np.abs(np.concatenate(pair)).sum()
-        if abs(found - wanted) > _SAME_OBJECTIVE * np.abs(price).max() * size:
+        if abs(found - wanted) > tolerances.SAME_COST * np.abs(price).max() * size:
             raise ModelError(
                 f"kernels.price finds a pair at price {found:.12g}, the general solver one at "
                 f"{wanted:.12g} in the state where "
@@ -397,7 +396,7 @@ def check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Rep
     sample, chooser = LinearSample(model), policy.chooser(model)
     states = sample.states
     if isinstance(policy, DualSoftmax):
-        # Only there does it differ from its target.
+        # Only in these states does it differ from its target.
         states = np.vstack([model.check_states(policy.dual.states, "the dual"), states])
     keys = np.arange(len(states), dtype=np.uint64)
     chosen = []
@@ -421,11 +420,11 @@ def check_linear_policy(policy: Policy, model: LinearModel, subject: str) -> Rep
 
 
 def _check_alone(chooser: RuleChooser, states: FloatArray, actions: FloatArray) -> None:
-    """Check that a rule does not look at the other states that it is asked about."""
+    """Check that a rule's action in a state does not depend on the other states given with it."""
     choose, key = chooser.worker(), np.zeros(1, np.uint64)
     for state, action in zip(states, actions, strict=True):
         alone = choose(state[None], key, 0)[0][0]
-        if not np.allclose(alone, action, rtol=_SAME, atol=0.0):
+        if not np.allclose(alone, action, rtol=tolerances.REPEATED, atol=0.0):
             raise PolicyError(
                 f"the rule's action in the state where {chooser.model.state_text(state)} is "
                 f"{action.tolist()} among others and {alone.tolist()} when asked for alone, "

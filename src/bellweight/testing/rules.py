@@ -14,7 +14,7 @@ from bellweight.policies import Rule
 
 def check_whole_actions(policy: Rule, states: IntArray) -> None:
     """Check that a rule returns whole numbers: the compiled loops cut off fractions."""
-    function, numbers = policy._function(), policy._numbers()
+    function, numbers = policy.function(), policy.numbers()
     names = tuple(inspect.signature(function).parameters)
     for state in states:
         given = {"state": state.copy(), "parameters": numbers}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, first_index
 from bellweight.common.status import ModelError, PolicyError
 from bellweight.exact.occupancy import policy_chain
@@ -34,7 +35,7 @@ def check_tabular(model: TabularModel) -> Report:
     values = chain.values(cost)
     error = np.abs(chain.residual(values, cost, transposed=False))
     worst = int(np.argmax(error))
-    limit = 1e-9 * float(np.abs(model.cost).max())
+    limit = tolerances.SAME_COST * float(np.abs(model.cost).max())
     if not error[worst] <= limit:
         raise ModelError(
             f"the value of the uniform policy misses its equation by {error[worst]:.3g} in "

@@ -50,7 +50,7 @@ def contracts(
     in_weights = checked_lipschitz(update[0], "update[0]")
     in_occupancy = checked_lipschitz(update[1], "update[1]")
     factors = (in_occupancy, generator, dual)
-    # A constant map contracts whatever feeds it, an infinite constant included.
+    # A constant map contracts even if the other constant is infinite.
     through = 0.0 if 0.0 in factors else share * math.prod(factors) / (1.0 - share)
     return in_weights + through
 

@@ -24,8 +24,6 @@ from bellweight.policies import Policy
 from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
 
-_EXACT_TOL = 1e-8
-
 
 @files.storable("Stop")
 @dataclass(frozen=True, repr=False)
@@ -104,7 +102,7 @@ class Method(Short, ABC):
         """Return the weights to begin with."""
 
     def generate(self, iterate: Iterate) -> Policy | None:
-        """Return the policy whose occupancy the weights should match; None: they are final."""
+        """Return the policy whose occupancy the weights should match, or None if they are final."""
         return None
 
     def update(self, weights: FloatArray, occupancy: FloatArray) -> FloatArray:
@@ -112,7 +110,7 @@ class Method(Short, ABC):
         return occupancy
 
     def stepper(self) -> Stepper | None:
-        """Return what decides the steps of one run; None: `update` does."""
+        """Return the rule for the steps of one run, or None where `update` decides."""
         return None
 
     def smoothed(self, smoothing_mass: float) -> Method:
@@ -125,7 +123,7 @@ class Method(Short, ABC):
 
     @property
     def target_policy(self) -> Policy | None:
-        """The policy that a prepared method is drawn to, to be compared with; None: it has none."""
+        """The target policy of a prepared method, for comparison; None where it has none."""
         return None
 
     @property
@@ -144,9 +142,9 @@ class Outcome:
     """How a run ended: the iterate to report, the history, and all phases of a cycle.
 
     `reported` is the place of the reported iterate in the history. `average_cost` is that of the
-    reported iterate where it is the average of the phases. `target` is the policy that the method
-    was drawn to, None where it has none. `generated` is the policy that the method generated from
-    the reported iterate, whose occupancy the weights should match; None where it generates none.
+    reported iterate where it is the average of the phases. `target` is the method's target policy,
+    None where it has none. `generated` is the policy that the method generated from the reported
+    iterate, whose occupancy the weights should match; None where it generates none.
     """
 
     status: Status
@@ -281,9 +279,9 @@ class _Run:
             accelerated=None if leaving is None else leaving.accelerated,
         )
         if self.history and self.history[-1].smoothing_mass != mass:
-            # Another smoothing is another map: what repeats under one is no cycle of the other.
+            # Another smoothing is another map, so earlier moments do not count for a cycle.
             self._trail.clear()
-        # Both before the caller's function runs, which may interrupt.
+        # Both come before the caller's function, which may raise an interrupt.
         self.history.append(record)
         self.last = iterate
         if self._visit is not None:
@@ -342,7 +340,9 @@ class _Run:
         assert record.sup_norm is not None
         if self.stop.tol is None and record.noise_ratio is not None:
             return record.noise_ratio <= 1.0
-        return record.sup_norm <= (_EXACT_TOL if self.stop.tol is None else self.stop.tol)
+        return record.sup_norm <= (
+            tolerances.STATIONARY if self.stop.tol is None else self.stop.tol
+        )
 
     def _outcome(self, status: Status, iterate: Iterate) -> Outcome:
         if iterate.solution.status is not Status.OPTIMAL:
@@ -364,11 +364,11 @@ class _Run:
         distance = np.abs(trail - trail[-1]).max(axis=1)
         step = distance[-2]
         for period in range(2, n // 2 + 1):
-            # Only a return of the last moments is worth a closer look.
+            # Look closer only if the last moments have occurred before.
             if distance[n - 1 - period] <= step:
                 recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
                 travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
-                # Moments that stand still are no cycle: the weights may still be on their way.
+                # Moments that stand still are no cycle: the weights may still be changing.
                 moved = travelled > tolerances.ROUNDING
                 if moved and np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
                     return period
@@ -406,7 +406,7 @@ def _noise_ratio(point: Point, occupied: Point) -> float | None:
     if occupied.standard_error is None:
         return None
     gap = np.abs(occupied.moments - point.moments)
-    # A moment without noise, such as that of the constant, is held to the exact tolerance.
+    # A moment without noise, such as that of the constant, must meet the exact tolerance.
     size = np.maximum(np.abs(occupied.moments), np.abs(point.moments))
-    error = np.maximum(occupied.standard_error, _EXACT_TOL * size)
+    error = np.maximum(occupied.standard_error, tolerances.STATIONARY * size)
     return float(np.max(gap[error > 0.0] / error[error > 0.0], initial=0.0))

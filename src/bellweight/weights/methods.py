@@ -106,7 +106,7 @@ class IterativeMethod(Method):
                 "update of its own"
             )
         else:
-            self.stepper()  # complains of a rule that is not for this method
+            self.stepper()  # refuses a rule that is not for this method
 
     @property
     def _updates_itself(self) -> bool:

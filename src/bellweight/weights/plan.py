@@ -1,7 +1,7 @@
 """Plans: recipes made of several solves, which `solve` runs like a method.
 
 A method chooses weights for one program. A plan may solve many programs, on other rows or with
-other bases, and returns what it found in a form of its own; every such answer has a `policy`.
+other bases, and returns a result class of its own; every such result has a `policy`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Found_co = TypeVar("Found_co", covariant=True)
 class SolveSettings:
     """What the caller of `solve` asked for, besides the plan: its arguments, as given.
 
-    `judge` is about what the plan returns; the solves that it is made of are not judged.
+    `judge` applies to what the plan returns; the solves inside it are not judged.
     """
 
     model: Model
@@ -39,6 +39,11 @@ class SolveSettings:
     jobs: int | None = None
     progress: bool | Callable[[HistoryEntry], None] = False
     judge: bool = True
+
+    @property
+    def horizon(self) -> int | None:
+        """Steps of a simulated episode, None where the default is to be taken."""
+        return None if self.simulation is None else self.simulation.horizon
 
     def setup(self) -> Setup:
         """Return rows and one warm program, which several runs can share."""

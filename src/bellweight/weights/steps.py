@@ -1,4 +1,4 @@
-"""Steps of the weight iteration that depend on its course: adaptive damping, Anderson acceleration.
+"""Step rules that depend on the run so far: adaptive damping, Anderson acceleration.
 
 Let x be the weights (or their moments), F(x) the occupancy of the policy that they generate, and
 g(x) = F(x) - x the residual. A plain step goes to (1 - s) x + s F(x) with a constant s. The rules
@@ -28,7 +28,6 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 
 _HELPED = 0.9  # what is left of a residual, at most, when a smaller step has helped
-_DEPENDENT = 1e-10  # part of the largest singular value below which directions are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Step:
 
 
 class Stepper(ABC):
-    """What the steps of one run depend on. `smoothing_mass` is None where it is not adapted."""
+    """The steps of one run. `smoothing_mass` is None where it is not adapted."""
 
     smoothing_mass: float | None = None
 
@@ -51,7 +50,7 @@ class Stepper(ABC):
         """Return the step from some weights whose policy has this occupancy."""
 
     def retreat(self) -> Step | None:
-        """Return what to do instead of the last step; None when that was a plain one."""
+        """Return the step to take in place of the last one, or None if that was a plain one."""
         return None
 
 
@@ -61,7 +60,7 @@ class Steps(ABC):
     @property
     @abstractmethod
     def plain(self) -> float:
-        """The step size as long as nothing has been seen."""
+        """The step size at the start of a run."""
 
     @abstractmethod
     def stepper(self, smoothing_mass: float | None) -> Stepper:
@@ -166,7 +165,7 @@ class _AdaptiveStepper(Stepper):
             return
         failed = self.smoothing_mass
         self.smoothing_mass = min(self._most_mass, failed / self._rule.shrink)
-        # Half way back, on a log scale: a mass that failed is not tried again.
+        # Half way back on a log scale, so that a mass that failed is not tried again.
         self._least_mass = float(np.sqrt(failed * self.smoothing_mass))
 
 
@@ -260,7 +259,10 @@ def _smallest_combination(residuals: FloatArray) -> FloatArray:
     differences = np.diff(residuals, axis=0).T
     lengths = np.linalg.norm(differences, axis=0)
     lengths[lengths == 0.0] = 1.0
-    weights = np.linalg.lstsq(differences / lengths, residuals[-1], rcond=_DEPENDENT)[0] / lengths
+    weights = (
+        np.linalg.lstsq(differences / lengths, residuals[-1], rcond=tolerances.SAME_DIRECTION)[0]
+        / lengths
+    )
     coefficients = np.zeros(len(residuals))
     coefficients[-1] = 1.0
     coefficients[1:] -= weights

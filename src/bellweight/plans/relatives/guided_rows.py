@@ -41,7 +41,7 @@ class GuidedRows(TabularRows):
         cost[~pairs] = -self._left * self.floor[states]
         return rows, cost
 
-    # Those of tabular rows know pairs only; the floor's rows are known by `rows` alone.
+    # The methods of tabular rows handle pairs only; these use `rows`, which has the floor's too.
     exact_rows = RowSource.exact_rows
     violated = RowSource.violated
 

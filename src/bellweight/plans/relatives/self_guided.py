@@ -106,7 +106,7 @@ class SelfGuidedResult(ChosenResult):
 @files.storable("SelfGuided")
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SelfGuided(Plan[SelfGuidedResult]):
-    """Add random features until they do not help, each program guided by the one before.
+    """Add random features while they help, each program guided by the one before.
 
     Every batch adds `features` cosines with random frequencies, those of a Gaussian kernel whose
     width is `bandwidth` (one number, one per coordinate, or by default each coordinate's standard
@@ -185,9 +185,9 @@ def _checked(settings: SolveSettings) -> TabularModel:
 
 
 def _telling(model: TabularModel, basis: Basis, batch: Fourier) -> Fourier | None:
-    """Return the waves of a batch that tell something new; None: none does.
+    """Return the waves of a batch that are independent of the basis, or None.
 
-    A function that hardly stands out from the span of others adds rounding errors, not values.
+    A function that is nearly in the span of others adds rounding errors, not values.
     """
     found: Any = basis(model.states)
     known = np.asarray(found.toarray() if sparse.issparse(found) else found)

@@ -31,7 +31,6 @@ from bellweight.program.master import CappedLp, LpAnswer
 from bellweight.program.simplex import ray_text
 from bellweight.program.working_set import WorkingSet
 
-_LEAST_SHARE = 1e-12  # of the largest share; the solver takes less for nothing
 _MAX_ROUNDS = 500
 _MOST_ROWS = 2_000  # added in a round
 
@@ -82,7 +81,7 @@ class _CappedRows(WorkingSet):
     def __init__(self, rows: ListedRows, budget: float, shares: FloatArray) -> None:
         self.budget = budget
         self.pair_state = np.repeat(np.arange(len(shares)), np.diff(rows.pair_start))
-        self.shares = np.where(shares > _LEAST_SHARE * shares.max(), shares, 0.0)
+        self.shares = np.where(shares > tolerances.LEAST_SHARE * shares.max(), shares, 0.0)
         self.group = np.full(len(shares), -1, dtype=np.int64)
         coordinates, seeds = rows.coordinates(shares), rows.seeds(shares)
         lp = CappedLp(coordinates.rank, budget, cost_unit(rows.pair_cost))
@@ -291,5 +290,5 @@ def _sharpened(
     try:
         return sharpen(rows, cost, moments, start)
     except RuntimeError:
-        # A basis that is singular up to rounding: least squares decides what it leaves open.
+        # A basis that is singular up to rounding: least squares picks one of its solutions.
         return sharpen(rows.toarray(), cost, moments, start)

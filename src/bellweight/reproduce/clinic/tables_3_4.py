@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Affine
+from bellweight.common import tolerances
 from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare_ties, evaluate
@@ -212,7 +213,9 @@ class Runs:
             PhaseCost(phase.cost.mean, phase.cost.half_width, phase.is_constant)
             for phase in result.phases
         )
-        constant = not np.any(np.abs(result.coef[1:]) > 1e-9 * np.abs(self.model.action_cost).max())
+        constant = not np.any(
+            np.abs(result.coef[1:]) > tolerances.SAME_COST * np.abs(self.model.action_cost).max()
+        )
         others = [(phase.cost, phase.half_width) for phase in phases if phase.is_constant]
         return Row(
             method=label,
@@ -245,7 +248,7 @@ class Runs:
     def _cost(self, result: Result) -> Evaluation:
         """Evaluate the policy, unless one with the same coefficients was evaluated before."""
         for coef, known in self._known:
-            if np.allclose(coef, result.coef, rtol=1e-9, atol=1e-9):
+            if np.allclose(coef, result.coef, tolerances.SAME_COST, tolerances.SAME_COST):
                 return known
         found = simulated_cost(self.model, result.policy, self.settings, CLINIC_HORIZON)
         self._known.append((result.coef, found))

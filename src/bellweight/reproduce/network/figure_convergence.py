@@ -20,7 +20,7 @@ from bellweight.display import Column, Table
 from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
-from bellweight.reproduce.network.runs import Table2Settings, Workshop, methods
+from bellweight.reproduce.network.runs import Runner, Table2Settings, methods
 from bellweight.reproduce.paper import TABLE2_HORIZON, TABLE2_STATES
 from bellweight.reproduce.tables import STATED, long_table, statement_table
 from bellweight.reproduce.times import COMPILING, Time
@@ -131,7 +131,7 @@ class ConvergenceFigure(Reproduction):
 def steps(settings: FigureSettings, tell: Tell) -> Iterator[ConvergenceFigure]:
     """Compute the curves one by one."""
     tell(COMPILING, 0.0)
-    shop = Workshop(
+    runner = Runner(
         Table2Settings(
             states=(settings.states,),
             samples=1,
@@ -143,7 +143,7 @@ def steps(settings: FigureSettings, tell: Tell) -> Iterator[ConvergenceFigure]:
     )
     found = ConvergenceFigure((), settings=settings)
     for place, name in enumerate(CURVES):
-        found = replace(found, curves=(*found.curves, _curve(shop, name, tell, place)))
+        found = replace(found, curves=(*found.curves, _curve(runner, name, tell, place)))
         yield found
 
 
@@ -158,14 +158,14 @@ ARTEFACTS = (
 )
 
 
-def _curve(shop: Workshop, name: str, tell: Tell, place: int) -> Curve:
-    most = shop.settings.max_iterations
+def _curve(runner: Runner, name: str, tell: Tell, place: int) -> Curve:
+    most = runner.settings.max_iterations
 
     def watch(record: HistoryEntry) -> None:
         done = min(record.iteration + 1, most) / most
         tell(f"{name}: iteration {record.iteration + 1}", (place + done) / len(CURVES))
 
-    result = shop.solve(1, shop.settings.states[0], methods()[name], watch, to_the_end=True)
+    result = runner.solve(1, runner.settings.states[0], methods()[name], watch, to_the_end=True)
     steps = [entry.moment_step for entry in result.history[1:]]
     # With step size 1 the gap of the last iterate is the difference that would come next.
     steps.append(result.history[-1].one_norm)

@@ -168,8 +168,8 @@ def methods() -> dict[str, Method]:
     }
 
 
-class Workshop:
-    """The network, and everything that rows have in common."""
+class Runner:
+    """Computes rows of Table 2: the network, and everything that rows have in common."""
 
     def __init__(self, settings: Table2Settings) -> None:
         began = time.perf_counter()

@@ -23,9 +23,9 @@ from bellweight.reproduce.network import table2_view
 from bellweight.reproduce.network.runs import (
     Choice,
     Run,
+    Runner,
     Table2Settings,
     Task,
-    Workshop,
     tasks,
     work,
 )
@@ -121,17 +121,17 @@ def steps(settings: Table2Settings, tell: Tell) -> Iterator[Table2]:
     if table.runs:
         tell(f"{table.progress} rows found in {settings.folder}", 0.0)
     tell(COMPILING, 0.0)
-    shop = Workshop(settings)
-    compiled, tail = shop.warm_up()
+    runner = Runner(settings)
+    compiled, tail = runner.warm_up()
     table = replace(table, compile_seconds=max(compiled, table.compile_seconds), tail_bound=tail)
     choosing = 0 if table.choice is not None else _CANDIDATES * settings.choice_episodes
     total, done = choosing + sum(work(task, settings) for task in todo), 0.0
     if table.choice is None:
         tell("choosing the best static priority", 0.0)
-        table = replace(table, choice=shop.choose_static())
+        table = replace(table, choice=runner.choose_static())
         done += choosing
     for task in todo:
-        run = _row(table, shop, task, tell, done / total)
+        run = _row(table, runner, task, tell, done / total)
         done += work(task, settings)
         table = replace(table, runs=(*table.runs, run))
         yield table
@@ -152,14 +152,14 @@ ARTEFACTS = (
 )
 
 
-def _row(table: Table2, shop: Workshop, task: Task, tell: Tell, share: float) -> Run:
+def _row(table: Table2, runner: Runner, task: Task, tell: Tell, share: float) -> Run:
     assert table.choice is not None
     tell(str(task), share)
 
     def watch(record: HistoryEntry) -> None:
         tell(f"{task}: iteration {record.iteration + 1}", share)
 
-    return shop.run(task, table.choice, watch)
+    return runner.run(task, table.choice, watch)
 
 
 def _earlier(settings: Table2Settings) -> Table2:

@@ -108,7 +108,7 @@ def compared(columns: Sequence[Column]) -> tuple[Compared, ...]:
 
 
 def _where_it_lives(column: Column, name: str) -> Compared:
-    """Judge that no fixed weights give a better approximation where a method's policy lives."""
+    """Judge that no fixed weights approximate better where a method's policy spends its time."""
     curve = column[name]
     other = min(FIXED, key=lambda fixed: column.error(fixed, curve.occupancy))
     weighted = column.error(name, curve.weights), column.error(other, curve.weights)

@@ -28,17 +28,17 @@ _MORE_PATHS = "more paths, a basis with more functions, a better policy, more ep
 def found_gap(
     model: Model,
     result: Result,
-    policy: Policy | None = None,
+    policy: Policy | None,
     *,
-    episodes: int = 10_000,
-    confidence: float = 0.95,
-    paths: int = 0,
-    horizon: int | None = None,
-    seed: int | None = None,
-    jobs: int | None = None,
-    kept_in: str | os.PathLike[str] | None = None,
+    episodes: int,
+    confidence: float,
+    paths: int,
+    horizon: int | None,
+    seed: int | None,
+    jobs: int | None,
+    kept_in: str | os.PathLike[str] | None,
 ) -> Gap:
-    """Return what is known about the loss of a policy; see `Result.gap`."""
+    """Return what is known about the loss of a policy: see `Result.gap`, which has the defaults."""
     relaxed = checks.count(paths, "paths", least=0) > 0 and not backend_of(model).lists_states
     # Two simulated limits hold together with the confidence if each may fail half as often.
     each = 0.5 * (1.0 + checks.positive(confidence, "confidence", below=1.0))
