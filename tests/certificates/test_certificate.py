@@ -350,3 +350,20 @@ def test_what_is_no_lyapunov_function_is_refused_with_a_state(
         bw.certificates.pia_bounds(small_queue, result, lyapunov=[0.0, 1.0])
     with pytest.raises(bw.errors.ArgumentError, match="does not fall in"):
         bw.certificates.pia_bounds(small_queue, result, lyapunov=[1e-6, 1.0])
+
+
+def test_coefficients_that_no_certificate_holds_leave_the_loss_unproven() -> None:
+    moves = np.array([np.eye(3)[[1, 2, 0]], np.eye(3)[[0, 0, 1]]])
+    cost = np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]])
+    model = bw.TabularModel.from_arrays(cost, moves, 0.9, np.array([1.0, 0.0, 0.0]))
+    basis = bw.Custom(lambda states: np.column_stack([np.ones(len(states)), 1e-120 * states]))
+    result = bw.solve(model, basis, bw.Fixed("uniform"), judge=False)
+    certificate = bw.certify(model, result)
+    assert certificate.kind == certificate.value_kind == "unproven"
+    assert certificate.bound is None
+    assert "beyond what a certificate may hold" in certificate.reason
+    assert certificate.cost == result.cost.mean
+    assert bw.verify(model, certificate).passed
+    claimed = replace(certificate, bound=1.0, reason="").sealed()
+    failed = {check.term for check in bw.verify(model, claimed).checks if not check.passed}
+    assert failed == {"bound", "reason"}

@@ -141,3 +141,18 @@ def test_optimal_values_satisfy_bellmans_equation_and_bound_value_iteration(
     # No action is better than the policy's own against its own values.
     own = bw.exact.policy_value(model, found.policy)
     assert np.abs(own - found.values).max() <= 1e-10 * own.max()
+
+
+def test_values_far_below_the_largest_are_as_exact_by_iteration() -> None:
+    n = 150
+    rng = np.random.default_rng(5)
+    moves = np.zeros((n, n))
+    for _ in range(2):
+        moves[np.arange(n), rng.integers(n, size=n)] += 0.5
+    moves[0], moves[1] = np.eye(n)[1], np.eye(n)[0]
+    cost = np.full(n, 1e12)
+    cost[:2] = 3.0, 1.0
+    chain = Chain(sparse.csr_array(moves), 0.95)
+    values = chain.values(cost)
+    assert not chain.is_eliminated
+    assert values[:2] == pytest.approx(np.array([3.95, 3.85]) / (1.0 - 0.95**2), rel=1e-13)

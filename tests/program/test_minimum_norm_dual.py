@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import reference
 import strategies
 from hypothesis import assume, given
@@ -90,3 +91,20 @@ def test_a_bound_that_carries_everything_leaves_a_dual_of_zero() -> None:
     assert result.coef == [1.0]
     assert (result.dual == 0.0).all()
     assert len(result.support.states) == 0
+
+
+def test_an_equation_far_below_the_others_is_satisfied() -> None:
+    """Weights on a group are 4e-7 of all, and three equal rows share what the others carry."""
+    model = bw.TabularModel.from_pairs(
+        np.array([-1.0, -1.0, -1.0, 0.0]),
+        np.vstack([np.eye(2)[[0, 0, 0]], [[2 / 3, 1 / 3]]]),
+        np.array([0, 0, 0, 1]),
+        np.array([0, 1, 2, 0]),
+        0.999,
+        np.array([1.0, 0.0]),
+    )
+    small = 3.8e-7
+    weights = bw.Fixed(np.array([1.0 - small, small]))
+    result = bw.solve(model, bw.Indicator(), weights, judge=False)
+    assert result.status is bw.Status.CONVERGED
+    assert result.dual[3] == pytest.approx(small / 0.667, rel=1e-7)

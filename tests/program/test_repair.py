@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import bellweight as bw
+from bellweight.common.doubled import Doubled
 from bellweight.program import AllRows, Repaired, TabularRows, largest_value, repaired
+from bellweight.program.alp import AlpProgram
+from bellweight.program.attempt import Attempt
+from bellweight.program.auditing import Auditor
+from bellweight.program.row_source import Separation
 
 
 def exact_slack(rows: TabularRows, coef: np.ndarray, pair: int) -> Fraction:
@@ -118,3 +123,45 @@ def test_the_largest_of_several_functions_is_rounded_down(seed: int) -> None:
     largest = [max(values) for values in zip(*each, strict=True)]
     truth = sum(Fraction(p) * v for p, v in zip(initial, largest, strict=True))
     assert truth - Fraction(1) <= Fraction(largest_value(rows, found)) <= truth
+
+
+def test_a_spoilt_repair_is_not_below_what_costs_alone_prove() -> None:
+    moves, cost = np.array([np.eye(2), np.eye(2)[::-1]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    model = bw.TabularModel.from_arrays(cost, moves, 0.9, np.array([1.0, 0.0]))
+    rows = AllRows().on(model, bw.Polynomial(1))
+    found = repaired(rows, np.array([0.0, -1e120]), np.array([1.0, 0.5]))
+    assert found.value >= -1e-12
+
+
+def test_rows_are_looked_at_where_the_coefficients_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[np.ndarray] = []
+    corrected, scan = Attempt._corrected, Auditor.scan
+
+    def far(self: Attempt, coef: np.ndarray, positions: np.ndarray) -> Doubled:
+        found = corrected(self, coef, positions)
+        return Doubled(1.5 * found.high, found.low)
+
+    def spied(self: Auditor, moments: np.ndarray, coef: np.ndarray) -> Separation:
+        seen.append(coef)
+        return scan(self, moments, coef)
+
+    monkeypatch.setattr(Attempt, "_corrected", far)
+    monkeypatch.setattr(Auditor, "scan", spied)
+    monkeypatch.setattr(AlpProgram, "_can_be_precise", False)
+    model = bw.problems.single_queue(capacity=20)
+    rows = AllRows().on(model, bw.Polynomial(2))
+    found = AlpProgram(rows).solve(rows.moments(model.initial), model.initial)
+    assert found.status is bw.Status.INACCURATE
+    assert any(np.array_equal(coef, found.coef) for coef in seen)
+
+
+def test_functions_that_all_but_vanish_where_the_weights_are() -> None:
+    features = np.array([[1.0, 0.0], [1.0, 1e-136], [1.0, 1e-272], [1.0, 1.0]])
+    moves = np.array([np.eye(4)[[3, 3, 1, 1]], np.eye(4)[[1, 1, 0, 3]]])
+    cost = np.array([[2.0, 3.0], [-1.0, 0.0], [2.0, 0.0], [2.0, -2.0]])
+    model = bw.TabularModel.from_arrays(cost, moves, 0.9, np.array([0.25, 0.25, 0.5, 0.0]))
+    basis = bw.Custom(lambda states: features[states[:, 0].astype(int)])
+    result = bw.solve(model, basis, bw.Fixed("initial"), judge=False)
+    assert result.objective == pytest.approx(-19.0)
+    assert result.lower_bound == pytest.approx(-19.0)
+    assert result.audit.violation <= 1e-12

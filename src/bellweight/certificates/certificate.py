@@ -44,6 +44,7 @@ SAMPLED = (
 ALL_STATES = "no policy costs less than the value, over all states; the policy's cost is simulated"
 NO_BOX = "nothing is proven over the box"
 GROWING = "the violation of rows grows without limit along an endless coordinate"
+BEYOND = "the coefficients are beyond what a certificate may hold"
 SIMULATED_INITIAL = "the initial law is a function, so the value under it is only estimated"
 _PROOF = {
     "exact": "every row of every state holds, rounding included, and the cost is exact",

@@ -18,6 +18,7 @@ import numpy as np
 from bellweight.backends import backend_of
 from bellweight.certificates.certificate import (
     ALL_STATES,
+    BEYOND,
     ENDLESS,
     GROWING,
     NO_BOX,
@@ -38,6 +39,7 @@ from bellweight.certificates.descriptions import (
     proper,
 )
 from bellweight.certificates.enclosure import gamma
+from bellweight.certificates.fields import fault
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.upper_cost import upper_cost
 from bellweight.certificates.weak_duality import least_slack
@@ -118,7 +120,9 @@ def certify(
             "the basis of the result is not the one its policy was found with: solve again"
         )
     if isinstance(model, TabularModel):
-        return _exact(model, result, policy).sealed()
+        found = _exact(model, result, policy)
+        problem = fault(found.content)
+        return (_unheld(found, result, problem) if problem else found).sealed()
     run = _Estimate(
         policy or result.policy,
         checks.count(episodes, "episodes", least=2),
@@ -154,6 +158,26 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
     if policy is not None or result.weights is None or generated is None:
         return certificate
     return _with_corollary(certificate, model, rows, result, found, generated)
+
+
+def _unheld(found: Certificate, result: Result, problem: str) -> Certificate:
+    """Return what is left to say where numbers are too large to be held: the policy's cost."""
+    return replace(
+        found,
+        bound=None,
+        greedy_bound=None,
+        weighted_residual=None,
+        residual_sup=None,
+        mismatch=None,
+        disagreement=None,
+        kind="unproven",
+        reason=f"{BEYOND} ({problem}): make the basis functions larger",
+        value=result.objective,
+        value_kind="unproven",
+        violation=None,
+        repair=0.0,
+        record={**found.record, "names": [], "coef": [], "solved": [], "moments": []},
+    )
 
 
 def _with_corollary(

@@ -93,9 +93,16 @@ def proven_text(value: float, cost: float, confidence: float | None = None) -> s
 
 
 def unproven(
-    certificate: Certificate, *, known: bool, value_kind: str = "unproven"
+    certificate: Certificate,
+    *,
+    known: bool,
+    value_kind: str = "unproven",
+    simulation: tuple[str, ...] = ("episodes", "horizon"),
 ) -> tuple[list[Check], list[str]]:
-    """Check that no loss is claimed to be proven, and that the stated reason is a possible one."""
+    """Check that no loss is claimed to be proven, and that the stated reason is a possible one.
+
+    `simulation` are the terms that say how the cost was simulated, if it was.
+    """
     record = Record(certificate.record)
     record.coefficients()
     record.part("policy").text("kind")
@@ -105,7 +112,7 @@ def unproven(
         *without(certificate, "bound", *COROLLARY, "violation", "confidence"),
         same("repair", certificate.repair, 0.0),
         possible_reason(certificate, known),
-        *complete(certificate, ("episodes", "horizon")),
+        *complete(certificate, simulation),
     ]
     notes = [
         "nothing is proven about the loss, and nothing of that kind is claimed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellweight.certificates.certificate import OTHER_POLICY, TOLERANCE, Certificate
+from bellweight.certificates.certificate import BEYOND, OTHER_POLICY, TOLERANCE, Certificate
 from bellweight.certificates.claims import (
     COROLLARY,
     WORDS,
@@ -19,6 +19,7 @@ from bellweight.certificates.claims import (
     proven_text,
     same,
     statement,
+    unproven,
     without,
 )
 from bellweight.certificates.enclosure import (
@@ -41,6 +42,9 @@ _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at 
 
 def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Check], list[str]]:
     """Compute everything again, and compare; return the checks and what else there is to know."""
+    if certificate.kind == "unproven":
+        known = certificate.reason.startswith(f"{BEYOND} (")
+        return unproven(certificate, known=known, simulation=())
     record = Record(certificate.record)
     coef = record.coefficients()
     chances = _chances(model, record.part("policy"))

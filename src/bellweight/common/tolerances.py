@@ -58,7 +58,10 @@ COEFFICIENT: Final = 1e-15
 """Relative error of a coefficient, a few times that of rounding it."""
 
 SPOILT: Final = 0.01
-"""Share of the objective that rounding of the coefficients may take before it says nothing."""
+"""Share of the objective that rounding of the coefficients may take before it says nothing.
+
+It is also the share of a row's own scale below which a violation may pass for rounding.
+"""
 
 MOVED: Final = 1e-10
 """Share of the largest multiplier by which rounding of the moments may move one."""

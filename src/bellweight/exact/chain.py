@@ -29,6 +29,7 @@ _FEW_PASSES = 100  # over a table, for which no matrix of the chain is made
 _MAX_ORDERED = 1 << 21  # transitions up to which a better ordering is looked for
 _MAX_ENTRIES = 1 << 27  # that elimination may store, 1 GB
 _REFINEMENTS = 3
+_ROUGH = 1e-12  # residuals of an iteration that are more than this share of an equation's terms
 
 
 class Chain:
@@ -85,20 +86,63 @@ class Chain:
             x, is_solved = system.solve(constant, x, tol, most)
             if band is not None and not is_solved:
                 return self._eliminated(band, constant, transposed)
-        return x
+        return x if transposed or tol > 0.0 else self._iterated_again(system, x, constant)
+
+    def _iterated_again(
+        self, system: FixedPoint, x: FloatArray, constant: FloatArray
+    ) -> FloatArray:
+        """Return values that an iteration found, corrected where they are rough in some states."""
+
+        def solve(residual: FloatArray) -> FloatArray:
+            return system.solve(residual, None, 0.0, _CHEAP_PASSES)[0]
+
+        return self._refined(x, constant, solve, _ROUGH, transposed=False)
 
     def _eliminated(self, band: Band, constant: FloatArray, transposed: bool) -> FloatArray:
         """Return the answer of elimination in a band, corrected by what it leaves."""
-        x = self._banded(band, constant, transposed)
+        return self._refined(
+            self._banded(band, constant, transposed),
+            constant,
+            lambda residual: self._banded(band, residual, transposed),
+            0.0,
+            transposed=transposed,
+        )
+
+    def _refined(
+        self,
+        x: FloatArray,
+        constant: FloatArray,
+        solve: Callable[[FloatArray], FloatArray],
+        enough: float,
+        *,
+        transposed: bool,
+    ) -> FloatArray:
+        """Return x corrected by what it leaves, until that is no more than enough."""
         best, smallest = x, np.inf
         for _ in range(_REFINEMENTS):
             residual = self.residual(x, constant, transposed=transposed)
-            size = float(np.abs(residual).sum())
-            if not size < smallest:
+            off = self._off(residual, x, constant, transposed)
+            if not off < smallest:
                 break
-            best, smallest = x, size
-            x = x + self._banded(band, residual, transposed)
+            best, smallest = x, off
+            if off <= enough:
+                break
+            x = x + solve(residual)
         return best
+
+    def _off(
+        self, residual: FloatArray, x: FloatArray, constant: FloatArray, transposed: bool
+    ) -> float:
+        """Return what a residual is judged by.
+
+        For values, the largest share of its own equation's terms: solvers leave errors relative to
+        the largest value, and states whose values are small beside it are to be as exact. An
+        occupancy has mass one, and is judged by the whole.
+        """
+        if transposed:
+            return float(np.abs(residual).sum())
+        size = self.residual(np.abs(x), np.abs(constant), transposed=False) + 2.0 * np.abs(x)
+        return float(np.max(np.abs(residual) / np.where(size > 0.0, size, 1.0)))
 
     @cached_property
     def _natural(self) -> Band:
@@ -180,8 +224,11 @@ class MixedChain(Chain):
     def _solve(
         self, constant: FloatArray, guess: FloatArray | None, tol: float, *, transposed: bool
     ) -> FloatArray:
-        x, is_solved = self._mixed[transposed].solve(constant, guess, tol, _FEW_PASSES)
-        return x if is_solved else super()._solve(constant, x, tol, transposed=transposed)
+        system = self._mixed[transposed]
+        x, is_solved = system.solve(constant, guess, tol, _FEW_PASSES)
+        if not is_solved:
+            return super()._solve(constant, x, tol, transposed=transposed)
+        return x if transposed or tol > 0.0 else self._iterated_again(system, x, constant)
 
 
 def mixed_rows(model: TabularModel, chances: FloatArray) -> sparse.csr_array:

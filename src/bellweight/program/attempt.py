@@ -22,6 +22,7 @@ from bellweight.program.solution import Audit, OptimalFace
 from bellweight.program.working_set import WorkingSet
 
 _MAX_EXCHANGES = 50
+_LEAST_TERMS = 1e-60  # of the largest: rows divided by less would overflow when they are squared
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,8 @@ class Attempt(CuttingPlanes[_Basis]):
         """Return the rows (m, K) of the last basis, each divided by the size of its terms."""
         rows = _dense(self.working.rows.rows(self.basic_keys)[0])
         terms = np.abs(rows) @ np.abs(self._basic_coef)
-        return np.asarray(rows / np.where(terms > 0.0, terms, 1.0)[:, None])
+        size = np.maximum(terms, _LEAST_TERMS * terms.max(initial=0.0))
+        return np.asarray(rows / np.where(size > 0.0, size, 1.0)[:, None])
 
     def look(self, answer: LpAnswer) -> tuple[_Basis, IntArray]:
         basis = self._sharpened(answer.coef, answer.basic)
@@ -141,8 +143,13 @@ class Attempt(CuttingPlanes[_Basis]):
         working, inner = self.working, basis.inner
         in_bounds = basis.positions < working.n_bounds
         self.basic_keys = working.keys[basis.positions[~in_bounds] - working.n_bounds]
-        coef = self._corrected(working.coordinates.coef(inner), basis.positions)
-        tight, tight_rows = self._tight(inner, coef, basis.found.near)
+        seen = working.coordinates.coef(inner)
+        coef = self._corrected(seen, basis.positions)
+        found = basis.found
+        if (np.abs(coef.high - seen) > tolerances.TIGHT * np.abs(seen)).any():
+            found = self.auditor.scan(self.moments, coef.high)  # what was seen was elsewhere
+            self.passes += 1
+        tight, tight_rows = self._tight(inner, coef, found.near)
         multipliers = self._corrected_dual(basis.multipliers, basis.positions)
         self._basic_coef = coef.high
         bound_slack = _relative_slack(working.bound_rows, working.bound_cost, inner)
@@ -154,9 +161,7 @@ class Attempt(CuttingPlanes[_Basis]):
         noise = self._noise(tight, dual)
 
         def audited(moments: Doubled) -> Audit:
-            return self.auditor.audit(
-                moments, coef, tight, dual, at_bound, basis.found, columns, noise
-            )
+            return self.auditor.audit(moments, coef, tight, dual, at_bound, found, columns, noise)
 
         moments = doubled(self.moments)
         audit = audited(moments)
@@ -183,7 +188,7 @@ class Attempt(CuttingPlanes[_Basis]):
             rounds=self.rounds,
             n_rows=len(working.keys),
             cost_unit=working.cost_unit,
-            proven=basis.found.proven,
+            proven=found.proven,
         )
 
     def _corrected(self, coef: FloatArray, positions: IntArray) -> Doubled:

@@ -56,6 +56,9 @@ class Auditor:
                 doubled(cost), product(self.rows.exact_rows(found.close), doubled(coef))
             ).high
         rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * (abs(close) @ np.abs(coef))
+        # Nor may it pass for rounding that a row is violated by a share of what it is about.
+        most = tolerances.SPOILT / tolerances.FEASIBILITY
+        rounding = np.minimum(rounding, most * found.close_size)
         relative = slack / (found.close_size + rounding)
         largest = -float(slack.min())
         if found.proven:

@@ -27,10 +27,11 @@ def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size
 
     The scale of a row is its cost, its value per step and `unit`. Where terms cancel, a violation
     or a slack of the size of their rounding error is none, so scales of such rows get a share of
-    the terms' size; the first answer is False where that is needed and `terms` is empty. Returns
-    also how many places and near rows were written, and the largest violation.
+    the terms' size, up to `most` times their own; the first answer is False where that is needed
+    and `terms` is empty. Returns also how many places and near rows were written, and the largest
+    violation.
     """
-    feasibility, nearness, rounding = limits
+    feasibility, nearness, rounding, most = limits
     n_found, n_near, violation, worst = 0, 0, -np.inf, 0
     for state in range(len(value)):
         level, size_here = (1.0 - scale.discount) * abs(value[state]), abs(value[state])
@@ -58,7 +59,7 @@ def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size
             if s < -feasibility * of:
                 if len(terms) == 0:
                     return False, 0, 0, 0.0
-                of += rounding / feasibility * terms[row]
+                of += min(rounding / feasibility * terms[row], most * of)
             close = nearness * (of + size_here)
             if close < s <= close + scale.rounded:
                 if len(terms) == 0:

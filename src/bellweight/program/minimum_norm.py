@@ -79,6 +79,7 @@ def _shortest(
     terms = face.tight_cost * found
     gap = abs(float(terms.sum()) - face.objective)
     is_settled &= gap <= tolerances.OPTIMALITY * float(np.abs(terms).sum())
+    is_settled &= _residual(face, found) <= tolerances.DUAL  # small equations count, too
     is_small = len(found) <= _MOST_PRECISE_ROWS and is_affordable(len(face.columns))
     if is_settled or not is_small or len(face.bound_rows):
         return found

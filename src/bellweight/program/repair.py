@@ -122,7 +122,9 @@ def _mended(
         thin = _with_margin(rows, coef, moments, slack, size, 4.0 * _UNIT, _holds_precisely)
     else:
         thin = None
-    found = [way for way in (shifted, wide, thin) if way is not None] or [_below_all_values(rows)]
+    found = [way for way in (shifted, wide, thin) if way is not None]
+    if not any(before - _value(rows, way) <= tolerances.SPOILT * abs(before) for way in found):
+        found.append(_below_all_values(rows))  # what is spoilt must not be worse than nothing
     return max(found, key=lambda way: _value(rows, way))
 
 

@@ -112,7 +112,8 @@ def found_in(
     n = min(n_close, len(slack))
     place, near = np.empty(n, dtype=np.int64), np.empty(len(slack), dtype=np.int64)
     relative, size = np.empty(n), np.empty(n)
-    limits = (tolerances.FEASIBILITY, tolerances.NEAR, tolerances.ROUNDING)
+    most = tolerances.SPOILT / tolerances.FEASIBILITY
+    limits = (tolerances.FEASIBILITY, tolerances.NEAR, tolerances.ROUNDING, most)
     given = np.zeros(0) if terms is None else terms
     known, n_found, n_near, violation = scan(
         slack, writable(cost), value, starts, scale, limits, given, place, relative, size, near
