@@ -22,7 +22,7 @@ import bellweight as bw
 from bellweight.common import workers
 from bellweight.common.checks import IntArray
 from bellweight.common.workers import Pieces
-from bellweight.program import AllRows, ListedRows, listed_rows
+from bellweight.program import AllRows, ListedRows, listed_rows, row_blocks
 from bellweight.program.row_blocks import RowBlock
 
 BASIS = bw.Polynomial(2)
@@ -55,6 +55,24 @@ def answers(rows: ListedRows) -> list[Any]:
 
 def same(first: list[Any], second: list[Any]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_scans_of_one_block_do_not_disturb_each_other(
+    rows: ListedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that is scanned in parts keeps its arrays from one part to the next."""
+    block, scale = rows.block(slice(0, 40)), row_blocks.Scale(rows.discount, 1.0, 0.0, False)
+    for coef in coefficients():
+        asked = rows.asked(coef, sizes=True)
+        (whole,) = block.closest(asked, scale, 10_000) or []
+        assert whole is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(row_blocks, "_SCANNED_PAIRS", 50)
+            parts = [part for part in block.closest(asked, scale, 10_000) or [] if part]
+        assert len(parts) > 3
+        for field in ("keys", "relative", "size", "near"):
+            joined = np.concatenate([getattr(part, field) for part in parts])
+            assert np.array_equal(np.sort(joined), np.sort(getattr(whole, field)))
 
 
 def test_a_pass_finds_what_all_slacks_say(rows: ListedRows) -> None:

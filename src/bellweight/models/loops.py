@@ -140,14 +140,32 @@ class Loops:
 
         The residual of an inadmissible action is infinite.
         """
-        slack, cost = np.empty((2, len(states), self.n_actions))
-        values = np.empty(len(states))
-        parts = value.functions, value.coef, value.quadratic
-        self._call(
-            "slacks", writable(states), self.discount, self.data, *parts, slack, cost, values,
-            self._work(value.functions),
-        )  # fmt: skip
-        return slack, cost, values
+        return self.slacks_of(value)(states)
+
+    def slacks_of(self, value: Value) -> Callable[[Any], tuple[FloatArray, FloatArray, FloatArray]]:
+        """Return `slacks` as a function of the states, for one thread.
+
+        It keeps what loops take and write to, so that calls with few states cost little: what it
+        returns is overwritten by the next call.
+        """
+        work, where, loop = self._work(value.functions), self._where(), self.source.load().slacks
+        known = [self.discount, self.data, value.functions, value.coef, value.quadratic]
+        given, kept = tuple(self._handed(*known)), tuple(self._handed(work, where))
+        found = np.empty((2, 0, self.n_actions)), np.empty(0)
+
+        def slacks(states: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+            nonlocal found
+            n = len(states)
+            if n > len(found[1]):
+                found = np.empty((2, n, self.n_actions)), np.empty(n)
+            (slack, cost), values = found[0][:, :n], found[1][:n]
+            with naming(where.state):
+                code, action = loop(writable(states), *given, slack, cost, values, *kept)
+            if code:
+                raise self.fault(code, where, action)
+            return slack, cost, values
+
+        return slacks
 
     def initial_states(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""

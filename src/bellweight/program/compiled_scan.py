@@ -1,7 +1,7 @@
 """The compiled scan of slacks, and the slacks of tables. Importing this file loads Numba."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912
+# ruff: noqa: PLR0912, PLR0915
 
 import numpy as np
 
@@ -28,43 +28,55 @@ def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size
     The scale of a row is its cost, its value per step and `unit`. Where terms cancel, a violation
     or a slack of the size of their rounding error is none, so scales of such rows get a share of
     the terms' size, up to `most` times their own; the first answer is False where that is needed
-    and `terms` is empty. Returns also how many places and near rows were written, and the largest
-    violation.
+    and `terms` is empty. They are those of each row, or of each state where all its rows have the
+    same. Returns also how many places and near rows were written, and the largest violation.
     """
     feasibility, nearness, rounding, most = limits
     n_found, n_near, violation, worst = 0, 0, -np.inf, 0
+    by_state = len(terms) == len(value)
     for state in range(len(value)):
         level, size_here = (1.0 - scale.discount) * abs(value[state]), abs(value[state])
         least, low, high = np.inf, np.inf, 0.0
-        for row in range(starts[state], starts[state + 1]):
-            s, paid = slack[row], abs(cost[row])
-            if scale.homogeneous:
-                s -= cost[row]
-                paid = 0.0
-            least, low, high = min(least, s), min(low, paid), max(high, paid)
+        first, last = starts[state], starts[state + 1]
+        if scale.homogeneous:
+            low = 0.0
+            for row in range(first, last):
+                s = slack[row] - cost[row]
+                least = s if s < least else least
+        else:
+            for row in range(first, last):
+                s, paid = slack[row], abs(cost[row])
+                least = s if s < least else least
+                low = paid if paid < low else low
+                high = paid if paid > high else high
         violation = max(violation, -least)
+        # Most rows are neither near nor among the closest: one look at the slack is enough.
+        edge = np.inf
         if n_found == len(place):
-            # Most states are neither near nor among the closest: one look at the least is enough.
             of = level + scale.unit + (high if relative[worst] >= 0.0 else low)
             edge = nearness * (high + level + scale.unit + size_here) + scale.rounded
-            if least > edge and not least < relative[worst] * of:
-                continue
-        for row in range(starts[state], starts[state + 1]):
+            edge = max(edge, relative[worst] * of)
+        if least > edge:
+            continue
+        for row in range(first, last):
             s, paid = slack[row], cost[row]
             if scale.homogeneous:
                 s -= paid
                 paid = 0.0
+            if s > edge:
+                continue
             of = abs(paid) + level + scale.unit
             allowed = 0.0
             if s < -feasibility * of:
                 if len(terms) == 0:
                     return False, 0, 0, 0.0
-                of += min(rounding / feasibility * terms[row], most * of)
+                size_of_terms = terms[state if by_state else row]
+                of += min(rounding / feasibility * size_of_terms, most * of)
             close = nearness * (of + size_here)
             if close < s <= close + scale.rounded:
                 if len(terms) == 0:
                     return False, 0, 0, 0.0
-                allowed = rounding * terms[row]
+                allowed = rounding * terms[state if by_state else row]
             if s <= close + allowed:
                 near[n_near] = row
                 n_near += 1

@@ -9,6 +9,7 @@ states at the head of the stream.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -28,7 +29,7 @@ from bellweight.models.function_model import FunctionModel
 from bellweight.models.loops import Loops
 from bellweight.program.row_blocks import RowBlock, Scale, joined
 from bellweight.program.row_source import RowSource, Separation
-from bellweight.program.sampled_rows import EventRows, Question
+from bellweight.program.sampled_rows import EventRows, Question, Slacks
 
 _HEAD = 1 << 14  # states that the functions are looked at on
 _PIECE_STATES = 1 << 16
@@ -74,13 +75,21 @@ class DrawnBlock(RowBlock):
         return np.arange(0, (self.stop - self.start) * n_actions + 1, n_actions)
 
     def slacks(self, asked: Question, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        slack, cost, value = self.loops.slacks(self._states(states), asked.value)
-        return slack.ravel(), cost.ravel(), value
+        return self.reader(asked)(states)
+
+    def reader(self, asked: Question) -> Callable[[slice], Slacks]:
+        slacks = self.loops.slacks_of(asked.value)
+
+        def read(states: slice) -> Slacks:
+            slack, cost, value = slacks(self._states(states))
+            return slack.ravel(), cost.ravel(), value
+
+        return read
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
         drawn = self._states(states)
         sizes = asked.sizes(drawn, lambda: np.asarray(self.basis(drawn.astype(np.float64))))
-        return np.repeat((1.0 + self.loops.discount) * sizes, self.loops.n_actions)
+        return (1.0 + self.loops.discount) * sizes
 
     def _states(self, states: slice) -> Any:
         first = self.start

@@ -307,6 +307,7 @@ def _slacks_of(block: RowBlock, asked: Any) -> FloatArray:
 
 
 def _terms_of(block: RowBlock, asked: Any) -> FloatArray:
-    terms = block.terms(asked, slice(0, len(block.pair_starts()) - 1))
+    starts = block.pair_starts()
+    terms = block.terms(asked, slice(0, len(starts) - 1))
     assert terms is not None
-    return terms
+    return terms if len(terms) == starts[-1] else np.repeat(terms, np.diff(starts))

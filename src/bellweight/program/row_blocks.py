@@ -8,7 +8,8 @@ those that may be tight; nothing of the size of the rows is kept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,14 @@ class RowBlock(ABC):
 
     @abstractmethod
     def terms(self, asked: Any, states: slice) -> FloatArray | None:
-        """Return the size (n,) of the terms of the rows of some states; None if not prepared."""
+        """Return the size (n,) of the terms of the rows of some states; None if not prepared.
+
+        Or those of the states, where all rows of a state have the same.
+        """
+
+    def reader(self, asked: Any) -> Callable[[slice], tuple[FloatArray, FloatArray, FloatArray]]:
+        """Return what `slacks` answers as a function of the states, until it is called again."""
+        return partial(self.slacks, asked)
 
     def all_slacks(self, asked: Any) -> FloatArray:
         """Return the slacks (n,) of all its pairs."""
@@ -73,9 +81,10 @@ class RowBlock(ABC):
         """Return what each scan finds; None where sizes of terms are needed and not prepared."""
         found: list[Closest | None] = []
         every, need_terms = self.pair_starts(), False
+        read = self.reader(asked)
         for states in self._scanned(every):
             starts = every[states.start : states.stop + 1]
-            slack, cost, value = self.slacks(asked, states)
+            slack, cost, value = read(states)
             first, starts = self.first + int(starts[0]), starts - starts[0]
             part = None
             if not need_terms:

@@ -51,6 +51,7 @@ class SampledRows(Short):
         return EventRows(model, basis, states, self.origin)
 
 
+Slacks = tuple[FloatArray, FloatArray, FloatArray]
 _PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
 
 
@@ -66,8 +67,9 @@ class Question(NamedTuple):
         if known is None:
             return np.asarray(np.abs(features()) @ np.abs(self.coef))
         x = np.abs(states.astype(np.float64))
-        whole = np.einsum("ni,ni->n", x @ np.abs(known.square), x) + x @ np.abs(known.linear)
-        return np.asarray(abs(known.constant) + whole)
+        slope = x @ np.abs(known.square)
+        slope += np.abs(known.linear)
+        return np.asarray(abs(known.constant) + np.einsum("ni,ni->n", slope, x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +98,25 @@ class SampledBlock(RowBlock):
             pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
             slack = self.cost[pairs] - self.matrix[pairs] @ asked.coef
             return slack, self.cost[pairs], self._features(states) @ asked.coef
-        given = self.states[states].astype(self.loops.state_type)
-        slack, cost, value = self.loops.slacks(given, asked.value)
-        if self.mask is None:
-            return slack.ravel(), cost.ravel(), value
-        return slack[self.mask[states]], cost[self.mask[states]], value
+        return self.reader(asked)(states)
+
+    def reader(self, asked: Question) -> Callable[[slice], Slacks]:
+        if self.matrix is not None:
+            return super().reader(asked)
+        slacks = self.loops.slacks_of(asked.value)
+
+        def read(states: slice) -> Slacks:
+            slack, cost, value = slacks(self.states[states].astype(self.loops.state_type))
+            if self.mask is None:
+                return slack.ravel(), cost.ravel(), value
+            return slack[self.mask[states]], cost[self.mask[states]], value
+
+        return read
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
         # Where a state leads is not stored; one step from a state its terms are of the same size.
         sizes = asked.sizes(self.states[states], partial(self._features, states))
-        counts = np.diff(self.starts[states.start : states.stop + 1])
-        return np.repeat((1.0 + self.discount) * sizes, counts)
+        return (1.0 + self.discount) * sizes
 
     def _features(self, states: slice) -> FloatArray:
         if self.features is not None:
