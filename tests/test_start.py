@@ -66,7 +66,10 @@ def test_rooms_to_look_around_in_load_no_solver(room: str) -> None:
         ["solve", "single_queue", "--methd", "dia"],
         ["solve", "single_queue", "--method", "dai"],
         ["solve", "single_queue", "--basis", "plo:3"],
+        ["solve", "single_queue", "--seed", "x"],
+        ["solve", "missing.py"],
         ["new"],
+        ["problems"],
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -156,8 +156,8 @@ def test_model_files_and_factories(
     ("factory", "words"),
     [
         ("leaky", "row 1 (state 0, action 1) sums to 0.5, expected 1"),
-        ("raises", f"raised RuntimeError: first line second line (line {RAISING_LINE})"),
-        ("leaves", "raised SystemExit: 7"),
+        ("raises", f"line {RAISING_LINE}: RuntimeError: first line second line"),
+        ("leaves", ": SystemExit: 7"),
         ("nothing", "returned no model: model is NoneType, expected a TabularModel"),
         ("number", "has no function 'number'"),
         ("missing", "has no function 'missing'"),
@@ -171,15 +171,22 @@ def test_bad_factories_are_one_line(
     assert words in line
 
 
-@pytest.mark.parametrize("text", ["def broken(:\n", "import no_such_module_anywhere\n", "1 / 0\n"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def broken(:\n", "SyntaxError: invalid syntax"),
+        ("import no_such_module_anywhere\n", "ModuleNotFoundError: No module named"),
+        ("1 / 0\n", "ZeroDivisionError: "),
+    ],
+)
 def test_files_that_cannot_be_loaded_are_one_line(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "broken.py"
     path.write_text(text, encoding="utf-8")
     code, line = failure(["solve", f"{path}:factory"], capsys)
     assert code == exits.BAD_INPUT
-    assert "cannot be loaded" in line
+    assert f"{path}, line 1: {why}" in line
 
 
 def test_debug_shows_the_traceback(factories: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,11 +238,18 @@ def test_foreign_and_missing_files_are_one_line(
         (["solve", *QUEUE, "--option", "capacity"], "KEY=VALUE"),
         (["solve", *QUEUE, "--resume", "x.npz", "--method", "dia"], "leave out --method"),
         (["reproduce", "table9"], "did you mean table"),
-        (["solve", *QUEUE, "--states", "ten"], "error: --states takes a whole number (see"),
-        (["solve", *QUEUE, "--tol", "small"], "error: --tol takes a number (see"),
+        (
+            ["solve", *QUEUE, "--states", "ten"],
+            "error: --states is 'ten', expected a whole number (see",
+        ),
+        (
+            ["solve", *QUEUE, "--max-iterations", "-3"],
+            "--max-iterations is -3, expected at least 1",
+        ),
+        (["solve", *QUEUE, "--tol", "small"], "error: --tol is 'small', expected a number (see"),
         (["reproduce", "table1", "--exact", "--episodes", "10"], "not both"),
         (
-            ["evaluate", "x.npz", "--model", "m.npz", "--episodes", "9", "--half-width", "1"],
+            ["evaluate", __file__, "--model", __file__, "--episodes", "9", "--half-width", "1"],
             "not both",
         ),
     ],
@@ -256,7 +270,6 @@ def test_wrong_usage_is_one_line(
         (["--option", "services=0,0.9"], "services[1] is 0.9"),
         (["--option", "discount=1"], "discount is 1"),
         (["--tol", "-1"], "tol is -1.0"),
-        (["--max-iterations", "0"], "max_iterations is 0"),
         (["--method", "pia", "--step-size", "2"], "step_size is 2.0"),
     ],
 )
@@ -388,9 +401,11 @@ def test_problems_lists_parameters_and_defaults(
 ) -> None:
     assert run(["problems", "--json", str(tmp_path / "p.json")]) == exits.DONE
     text = capsys.readouterr().out
-    assert "single_queue          The single controlled queue of the paper." in text
+    assert "single_queue          The paper's single queue" in text
+    assert [name for name in bw.problems.__all__ if name.islower()] == sorted(bw.problems.ABOUT)
     assert "capacity=49999" not in text
     assert max(map(len, text.splitlines())) <= 80
+    assert len(text.splitlines()) < len(bw.problems.ABOUT) + 5  # each on one line
     listed = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))["problems"]
     assert "services=0,0.2,0.4,0.6,0.8" in listed[0]["parameters"]
     assert run(["problems", "single_queue"]) == exits.DONE

@@ -269,9 +269,8 @@ def test_the_parameters_of_the_clinic_can_be_typed(clinic: bw.LinearModel) -> No
     made = parse.model("scheduling", parse.options(words))
     assert isinstance(made, bw.LinearModel)
     assert made.digest == clinic.digest
-    (listed,) = [found for found in parse.problem_list() if found[0] == "scheduling"]
-    assert listed[1].startswith("The clinic of the paper")
-    assert "size=small" in listed[2]
+    assert "clinic" in dict(parse.problem_list())["scheduling"]
+    assert "size=small" in parse.problem_parameters("scheduling")
 
 
 def test_factories_may_return_linear_models(

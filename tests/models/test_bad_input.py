@@ -439,3 +439,9 @@ def test_entries_in_columns_that_no_state_has_are_refused() -> None:
     rows = sparse.csr_array(([1.0], [5], [0, 1]), shape=(1, 1))
     with pytest.raises(bw.BellweightError, match="columns 5 to 5, expected 0 to 0: one column per"):
         bw.TabularModel.from_pairs([1.0], rows, [0], [0], 0.9, [1.0])
+
+
+def test_arrays_and_labels_have_the_same_actions() -> None:
+    """A label too many is an action that somebody forgot to give a cost and a matrix."""
+    with pytest.raises(bw.errors.ModelError, match="action_labels has 2 entries, expected 1"):
+        bw.TabularModel.from_arrays([[1.0]], [[[1.0]]], 0.9, [1.0], action_labels=["wait", "go"])

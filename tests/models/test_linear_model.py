@@ -136,7 +136,7 @@ def test_builder_mistakes_are_explained(kind: str, text: str) -> None:
         ({"state_cost": []}, "0 state and 1 action variables"),
         ({"discount": 1.0}, "strictly between 0 and 1"),
         ({"state_upper": np.inf}, "expected finite"),
-        ({"state_lower": 7}, "lower <= upper"),
+        ({"state_lower": 7}, r"^stock has bounds 7 to 6, expected lower <= upper"),
         ({"state_upper": 6.5}, "state_upper contains 6.5, expected whole"),
         ({"next_state": [[0.5]]}, "next_state contains 0.5, expected whole"),
         ({"noise": bw.models.Independent([bw.Law([0.5], [1.0])])}, "noise contains 0.5"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import bellweight as bw
 from bellweight.backends import setup_of
 from bellweight.results.judgement import judge
-from bellweight.results.result import dual_text
+from bellweight.results.result import dual_text, value_text
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +104,11 @@ def test_what_cannot_win_is_not_tried(small_queue: bw.TabularModel) -> None:
     assert "Fixed, smoothed by 1000" in tried | {told.winner}
     assert not any("100000" in name for name in tried)
     assert any("less smoothing was better" in note for note in told.notes)
+
+
+def test_what_rounding_left_of_a_zero_is_not_shown(result: bw.Result) -> None:
+    """A tiny coefficient is shown where it matters, as that of a high power far away may."""
+    left = replace(result, coef=np.array([5.0, -2.0, 3e-32]))
+    assert value_text(left) == "5 - 2 x"
+    assert value_text(replace(result, coef=np.array([-5.0, 0.0, 3e-9]))) == "-5 + 3e-09 x^2"
+    assert value_text(replace(result, coef=np.zeros(3))) == "0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -142,6 +142,7 @@ def solve(
     max_iterations: Annotated[
         int | None,
         typer.Option(
+            min=1,
             metavar="N",
             help="At most this many, those before --resume included; 100 more if unset.",
             rich_help_panel=LIMITS,
@@ -333,31 +334,33 @@ def problems(
     json: JsonFile = None,
 ) -> int:
     """List the problems that come with Bellweight and with other installed packages."""
-    from bellweight.display.table import wrapped
-
     check_writable(json)
-    found = parse.problem_list()
-    listed = [{"name": name, "about": about, "parameters": p} for name, about, p in found]
+    found = dict(parse.problem_list())
     screen = console(json)
     if problem is None:
         say(screen, _listed(found))
     else:
-        about, parameters = next((a, p) for name, a, p in found if name == problem)
-        say(screen, "\n".join([wrapped(f"{problem}: {about}", 80), *parameters]))
+        parameters = parse.problem_parameters(problem)
+        say(screen, "\n".join([f"{problem}: {found[problem]}", *parameters]))
         one = f" --option {parameters[0]}" if parameters else ""
         say(screen, f"\nSolve it: bellweight solve {problem}{one}")
-    write_document(json, {"problems": listed})
+    if json is not None:
+        listed = [
+            {"name": name, "about": about, "parameters": parse.problem_parameters(name)}
+            for name, about in found.items()
+        ]
+        write_document(json, {"problems": listed})
     return exits.DONE
 
 
-def _listed(found: Sequence[tuple[str, str, list[str]]]) -> str:
+def _listed(found: Mapping[str, str]) -> str:
     """Return names and what they are, none wider than a screen, and what to do with them."""
-    margin = max(len(name) for name, _, _ in found) + 2
+    margin = max(map(len, found)) + 2
     lines = [
         textwrap.fill(f"{name:{margin}}{about}", 80, subsequent_indent=" " * margin)
-        for name, about, _ in found
+        for name, about in found.items()
     ]
-    first = found[0][0]
+    first = next(iter(found))
     lines += ["", f"Solve one:      bellweight solve {first}"]
     lines += [f"Its parameters: bellweight problems {first}"]
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from bellweight.cli.parse import usage
 from bellweight.cli.suggest import meant
 
 PROGRAM = "bellweight"
+_NUMBERS = {int: "a whole number", float: "a number"}
 _HELP = ("-h", "--help")
 _COMPLETION = ("--install-completion", "--show-completion")
 
@@ -55,9 +56,26 @@ def answered(group: Any, words: Sequence[str], checks: Mapping[str, Callable[[st
         return True
     found = _parsed(command, inner, list(words[words.index(name) + 1 :]))
     for key, check in checks.items():
-        if isinstance(found.get(key), str):
-            _checked(check, found[key], inner)
+        given = found.get(key)
+        for word in [given] if isinstance(given, str) else given or []:
+            _checked(check, word, inner)
+    for param in command.params:
+        if isinstance(found.get(param.name), str):
+            _check_number(param, found[param.name], inner)
     return False
+
+
+def _check_number(param: Any, word: str, context: Any) -> None:
+    """Complain about the value of an option that takes a number, if it is none or too small."""
+    kind, name = param.type_descriptor.annotation, param.opts[-1]
+    if kind not in _NUMBERS:
+        return
+    try:
+        number = kind(word)
+    except ValueError:
+        raise _wrong(f"{name} is {word!r}, expected {_NUMBERS[kind]}", context) from None
+    if param.min is not None and number < param.min:
+        raise _wrong(f"{name} is {word}, expected at least {param.min:g}", context)
 
 
 def _checked(check: Callable[[str], None], word: str, context: Any) -> None:

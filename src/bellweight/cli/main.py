@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -26,6 +25,10 @@ CHECKS = {
     "problem": parse.check_problem,
     "basis": parse.check_basis,
     "name": parse.check_reproduced,
+    "result": parse.check_there,
+    "results": parse.check_there,
+    "files": parse.check_there,
+    "certificate": parse.check_there,
     "method": parse.check_word(parse.MethodName, "--method"),
     "cycles": parse.check_word(parse.Cycles, "--cycles"),
     "states_from": parse.check_word(StatesFrom, "--states-from"),
@@ -34,8 +37,6 @@ CHECKS = {
 """What can be seen wrong in a word before anything is loaded, by the name of its parameter."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
-_NOT_A_NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number),.*")
-_NUMBERS = {"integer": "a whole number", "number": "a number"}
 _ANYWHERE = ("--debug", "--progress", "--no-progress")
 
 
@@ -106,7 +107,6 @@ def _usage(problem: Exception) -> str:
     context = getattr(problem, "ctx", None)
     path = "bellweight" if context is None else context.command_path
     text = text.removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
-    text = _NOT_A_NUMBER.sub(lambda m: f"{m[1]} takes {_NUMBERS[m[2]]}", text)
     return f"{text} (see {path} --help)"
 
 

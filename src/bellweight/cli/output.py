@@ -91,11 +91,11 @@ def write_document(path: Path | None, document: dict[str, Any]) -> None:
 
 def check_writable(*paths: Path | None) -> None:
     """Complain before the work begins about a file that could not be written after it."""
-    from bellweight.common.files import check_target
-
     for path in paths:
         if path is None or path == STDOUT:
             continue
+        from bellweight.common.files import check_target  # not before it is needed
+
         check_target(path)
 
 

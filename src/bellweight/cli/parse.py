@@ -16,7 +16,7 @@ import typer
 
 from bellweight.cli.laws import law_of, law_words
 from bellweight.cli.suggest import meant
-from bellweight.common.status import BellweightError, ModelError
+from bellweight.common.status import BellweightError, FileError, ModelError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -211,10 +211,11 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
 
 def model(source: str, parameters: dict[str, Any]) -> Model:
     """Return the model that a problem name, a model file or `file.py:factory` stands for."""
+    from bellweight import problems
     from bellweight.interchange.by_ending import READERS, ending_of, read_model
 
-    if source in shipped():
-        return _shipped(shipped()[source], parameters)
+    if source in problems.ABOUT:
+        return _shipped(getattr(problems, source), parameters)
     if source in third_party():
         return _third_party(source, parameters)
     if ending_of(source) in READERS:
@@ -240,10 +241,19 @@ def source_file(source: str) -> Path | None:
 
 def check_source(source: str) -> None:
     """Complain about words that can be no model: neither a problem nor a file."""
-    if source_file(source) is None and source not in _problem_names():
+    file = source_file(source)
+    if file is not None:
+        check_there(str(file))
+    elif source not in _problem_names():
         near = meant(source, _problem_names())
         told = near if near.startswith("did") else f"{near}, a model file or a Python file"
         raise usage(f"{source!r} is no model: {told}")
+
+
+def check_there(name: str) -> None:
+    """Complain about a file that is to be read and does not exist."""
+    if not Path(name).exists():
+        raise FileError(f"{name} does not exist: check the path")
 
 
 def check_problem(name: str) -> None:
@@ -261,7 +271,7 @@ def _problem_names() -> list[str]:
     """Return the names of all problems; nothing heavy is loaded for it."""
     from bellweight import problems
 
-    return [*(name for name in problems.__all__ if name.islower()), *third_party()]
+    return [*problems.ABOUT, *third_party()]
 
 
 def check_word(kind: type[StrEnum], option: str) -> Callable[[str], None]:
@@ -305,21 +315,6 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def shipped() -> dict[str, Callable[..., Model]]:
-    """Return the problems that the command line solves: those that are models of some kind."""
-    from bellweight import problems
-    from bellweight.backends import KINDS
-
-    named = {name: getattr(problems, name) for name in problems.__all__}
-    returned = {
-        name: inspect.signature(make).return_annotation
-        for name, make in named.items()
-        if inspect.isfunction(make)
-    }
-    kinds = [kind.__name__ for kind in KINDS]
-    return {name: named[name] for made in kinds for name in returned if returned[name] == made}
-
-
 def third_party() -> dict[str, EntryPoint]:
     """Return the problems that other installed packages add, by name."""
     from importlib.metadata import entry_points
@@ -327,25 +322,36 @@ def third_party() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def problem_list() -> list[tuple[str, str, list[str]]]:
-    """Return the shipped problems: name, what it is, and its parameters with their defaults."""
-    found = []
-    for name, make in shipped().items():
-        about = inspect.getdoc(sys.modules[make.__module__]) or ""
-        parameters = _parameters(make).items()
-        shown = [f"{key}={_text(value)}" for key, value in parameters]
-        found.append((name, about.splitlines()[0], shown))
-    for name, entry in third_party().items():
-        package = f"from {entry.dist.name}" if entry.dist is not None else "installed"
+def problem_list() -> list[tuple[str, str]]:
+    """Return all problems, each with what it is; of the shipped ones nothing is loaded."""
+    from bellweight import problems
+
+    return [*problems.ABOUT.items(), *((name, _about(name)) for name in third_party())]
+
+
+def problem_parameters(name: str) -> list[str]:
+    """Return the parameters of a problem with their defaults, as `--option` takes them."""
+    from bellweight import problems
+
+    if name in problems.ABOUT:
+        known = _parameters(getattr(problems, name))
+    else:
         try:
-            make = _loaded(name)
-        except ModelError as problem:
-            found.append((name, f"{package}: {problem}", []))
-            continue
-        about = (inspect.getdoc(make) or "no description").splitlines()[0]
-        shown = [f"{key}={_text(value)}" for key, value in _defaults(make).items()]
-        found.append((name, f"{about} ({package})", shown))
-    return found
+            known = _defaults(_loaded(name))
+        except ModelError:  # the list says why it cannot be loaded
+            known = {}
+    return [f"{key}={_text(value)}" for key, value in known.items()]
+
+
+def _about(name: str) -> str:
+    """Return what a problem of another package is, or why it cannot be loaded."""
+    entry = third_party()[name]
+    package = f"from {entry.dist.name}" if entry.dist is not None else "installed"
+    try:
+        make = _loaded(name)
+    except ModelError as problem:
+        return f"{package}: {problem}"
+    return f"{(inspect.getdoc(make) or 'no description').splitlines()[0]} ({package})"
 
 
 def _nonnegative(model: Model) -> tuple[float, ...]:
@@ -493,7 +499,7 @@ def _from_factory(path: Path, name: str) -> Model:
         try:
             made = factory()
         except (Exception, SystemExit) as problem:
-            raise ModelError(f"{path}:{name} raised {_cause(problem, path)}") from problem
+            raise ModelError(_cause(problem, path)) from problem
     try:
         return backend_of(made).model
     except ModelError as problem:
@@ -504,8 +510,6 @@ def _module(path: Path) -> Any:
     """Run a user's file as a module."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    if not path.is_file():
-        raise ModelError(f"{path} does not exist: check the path")
     # A name of its own: a user's queue.py must not replace the standard library's.
     spec = spec_from_file_location(f"bellweight_factory_{path.stem}", path)
     assert spec is not None
@@ -515,7 +519,7 @@ def _module(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as problem:
-        raise ModelError(f"{path} cannot be loaded: it raised {_cause(problem, path)}") from problem
+        raise ModelError(_cause(problem, path)) from problem
     return module
 
 
@@ -531,11 +535,14 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _cause(problem: BaseException, path: Path) -> str:
-    """Return an exception's class and message, with the last line of the user's file in it."""
-    line, trace = None, problem.__traceback__
+    """Return the user's file, the last line of it that was run, and what went wrong there."""
+    line, trace = getattr(problem, "lineno", None), problem.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
             line = trace.tb_lineno
         trace = trace.tb_next
-    place = "" if line is None else f" (line {line})"
-    return f"{type(problem).__name__}: {problem}{place}"
+    place = str(path) if line is None else f"{path}, line {line}"
+    if isinstance(problem, BellweightError):
+        return f"{place}: {problem}"
+    what = problem.msg if isinstance(problem, SyntaxError) else problem
+    return f"{place}: {type(problem).__name__}: {what}"

@@ -185,7 +185,9 @@ def text(result: Result, job: Job, commands: Commands) -> str:
     if commands.save is not None:
         lines.append(f"saved       {commands.save}")
         lines.append(f"page        {commands.show}")
-    lines.append(f"next        {_advice(result, commands)}")
+    advice = _advice(result, commands)
+    whole = advice.startswith("bellweight ")
+    lines.append(f"next        {advice}" if whole else facts_text("", [("next", advice)]))
     return "\n".join(lines)
 
 

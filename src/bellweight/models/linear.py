@@ -318,17 +318,18 @@ class LinearModel(files.Saved, files.Changed):
         high = _spread(getattr(self, f"{kind}_upper"), f"{kind}_upper", count)
         integer = np.broadcast_to(np.asarray(getattr(self, f"integer_{kind}s"), bool), (count,))
         put(self, f"integer_{kind}s", integer)
+        names = _names(getattr(self, f"{kind}_names"), kind, count)
         wrong = checks.first_index(low > high)
         if wrong is not None:
             k = wrong[0]
             raise ModelError(
-                f"{kind} variable {k} has bounds {low[k]:g} to {high[k]:g}, expected lower <= upper"
+                f"{names[k]} has bounds {low[k]:g} to {high[k]:g}, expected lower <= upper"
             )
         finite = np.isfinite(low) & (np.isfinite(high) if kind == "state" else True)
         open_ended = checks.first_index(~finite)
         if open_ended is not None:
             raise ModelError(
-                f"{kind} variable {open_ended[0]} has bounds {low[open_ended]:g} to "
+                f"{names[open_ended[0]]} has bounds {low[open_ended]:g} to "
                 f"{high[open_ended]:g}, expected finite ones: rows are priced over a box"
             )
         put(self, f"{kind}_lower", low)

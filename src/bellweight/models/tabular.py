@@ -161,6 +161,7 @@ class TabularModel(files.Saved):
         n_states, n_actions = costs.shape
         if n_states == 0 or n_actions == 0:
             raise ModelError(f"the model is empty: cost has shape {costs.shape}")
+        _labels(options.get("action_labels"), "action_labels", n_actions, exact=True)
         allowed = _admissible(admissible, n_states, n_actions)
         matrices = _matrices(transition)
         if len(matrices) != n_actions:

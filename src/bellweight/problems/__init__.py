@@ -48,6 +48,21 @@ _HOMES = {
     "bellweight.problems.single_queue": "single_queue",
 }
 
+ABOUT = {
+    "single_queue": "The paper's single queue: pick the service rate.",
+    "queue_network": "The paper's eight queues with shared servers, or others.",
+    "scheduling": "The paper's clinic: book patients of several priorities.",
+    "ageing_stock": "Perishable goods in whole units, lost sales, a lead time.",
+    "continuous_inventory": "A warehouse whose stock is a real number.",
+    "lost_sales": "Unmet demand is lost, and orders arrive late.",
+    "perishable_inventory": "Perishable goods in real units, backlog, a lead time.",
+    "computer_network": "Computers fail and infect others; one reboot per step.",
+    "computer_ring": "The same, each computer linked to the next.",
+    "computer_star": "The same, all computers linked to one in the middle.",
+    "machine_maintenance": "Machines wear out; a crew renews two of them per step.",
+}
+"""What each problem is, in the order in which they are listed; nothing is loaded for it."""
+
 if not TYPE_CHECKING:  # type checkers read the imports above
     __getattr__ = lazy.names(__name__, _HOMES, __all__)
 

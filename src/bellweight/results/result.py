@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from bellweight.backends import Estimate, Evidence, Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
 from bellweight.common import files, identity, tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import BoolArray, FloatArray
 from bellweight.common.short import Short
 from bellweight.common.status import FileError, PolicyError, Status
 from bellweight.display import Column, Table, facts_table, facts_text, number_text, short_text
@@ -43,6 +44,7 @@ from bellweight.weights.methods import DIA
 _LOOK = Simulation(episodes=1_000)
 _HARDLY_ANY = 5e-4  # share of visits
 _TERMS = 6  # of the value function that are shown
+_ROUNDING = 1e-13  # share of the largest term at which another one is a rounding error
 
 
 @files.storable("Phase")
@@ -406,11 +408,31 @@ def dual_text(share: float) -> str:
 
 def value_text(result: Result) -> str:
     """Return the approximate cost-to-go as a sum, its first terms."""
-    terms = zip(result.coef, result.names, strict=True)
-    shown = [_term(value, name) for value, name in terms if value != 0.0]
+    terms = zip(result.coef, result.names, _matters(result), strict=True)
+    shown = [_term(value, name) for value, name, matters in terms if matters]
     if len(shown) > _TERMS:
         shown = [*shown[:_TERMS], f"+ ... ({len(shown) - _TERMS} more)"]
-    return " ".join(shown).removeprefix("+ ") or "0"
+    text = " ".join(shown).removeprefix("+ ")
+    return f"-{text[2:]}" if text.startswith("- ") else text or "0"
+
+
+def _matters(result: Result) -> BoolArray:
+    """Return which terms (K,) are more than what rounding left of a zero.
+
+    Looked at where rows are tight, and on average: a tiny coefficient of a high power may matter.
+    """
+    states, model = result.support.states, result.policy.model
+    if states.ndim == 1 and model is not None:
+        states = model.states[states]
+    if states.ndim == 1 or identity.first_unstored(result.basis) is not None:
+        return result.coef != 0.0
+    found = result.basis(np.asarray(states, dtype=np.float64))
+    if sparse.issparse(found):
+        return result.coef != 0.0
+    features = np.vstack([result.moments, found])
+    sizes = np.abs(features * result.coef)
+    matters: BoolArray = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
+    return matters
 
 
 def _term(value: float, name: str) -> str:
@@ -423,7 +445,8 @@ def _weights_text(result: Result) -> str:
     last = result.reported
     took = f"{n} iteration{'s' if n > 1 else ''} in {result.seconds:.2g} s"
     if last.noise_ratio is not None:
-        return f"{took}; their moments are within {last.noise_ratio:.2g} standard errors"
+        error = "" if last.noise_ratio == 0.0 else f" within {last.noise_ratio:.2g} standard errors"
+        return f"{took}; they agree with what was simulated{error}"
     if last.sup_norm is None:
         return f"as given; solved in {result.seconds:.2g} s"
     return f"{took}; they differ from the occupancy by {last.sup_norm:.2g} at most"
@@ -510,10 +533,10 @@ def _bound_facts(result: Result) -> Iterator[tuple[str, str]]:
         return
     place = ", ".join(f"{value:.6g}" for value in found.state)
     if found.violation > 0.0:
-        told = f"violation {found.violation:.3g}"
+        told = f"a search of all states found rows violated by up to {found.violation:.3g}, most"
     else:
-        told = f"no violation, least slack {-found.violation:.3g}"
-    yield "search", f"{told} over the whole box, at ({place}), {found.action}"
+        told = f"a search of all states found no violated row; {-found.violation:.3g} is left"
+    yield "search", f"{told} at ({place}) with {found.action}"
     if found.draws_error is not None:
         yield "draws", f"another set of draws moves the objective by about {found.draws_error:.3g}"
 
