@@ -497,11 +497,11 @@ def test_the_real_page_shows_every_table_and_picture(two_runs: tuple[Path, Path]
 def test_a_verdict_has_a_reason_unless_it_matches() -> None:
     for word in Word:
         if word is Word.MATCHES:
-            assert Verdict(word).matches
+            assert Verdict(word).reason == ""
             with pytest.raises(AssertionError):
                 Verdict(word, None, "because")
         else:
-            assert not Verdict(word, None, "because").matches
+            assert Verdict(word, None, "because").reason == "because"
             with pytest.raises(AssertionError):
                 Verdict(word)
 
@@ -533,11 +533,11 @@ def test_words_are_counted_and_reasons_numbered() -> None:
 
 
 def test_statements_and_extents() -> None:
-    assert verdicts.statement(True, "unused").matches
+    assert verdicts.statement(True, "unused").word == "matches"
     assert verdicts.statement(False, "used").reason == "used"
-    assert verdicts.table2_largest(193, (190, 205)).matches
+    assert verdicts.table2_largest(193, (190, 205)).word == "matches"
     assert verdicts.table2_largest(92, (101, 109)).word is Word.DIFFERS
-    assert verdicts.table5_difference(0.004, 0.0).matches
+    assert verdicts.table5_difference(0.004, 0.0).word == "matches"
     assert verdicts.table5_difference(0.0, 1_490.42).word is Word.NOT_REPRODUCED
 
 

@@ -162,6 +162,15 @@ def count(value: Any, name: str, least: int = 1) -> int:
     return int(value)
 
 
+def state_index(state: Any, n_states: int, error: type[BellweightError] = ModelError) -> int:
+    """Return the index of one of n states."""
+    if isinstance(state, bool) or not isinstance(state, int | np.integer):
+        raise error(f"state is {state!r}, expected an index from 0 to {n_states - 1}")
+    if not 0 <= state < n_states:
+        raise error(f"state {state} does not exist: expected 0 to {n_states - 1}")
+    return int(state)
+
+
 def distinct(labels: Sequence[str], name: str) -> tuple[str, ...]:
     """Return labels, all different: people and tables identify things by them."""
     first = {label: k for k, label in reversed(list(enumerate(labels)))}

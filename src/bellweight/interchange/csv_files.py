@@ -19,7 +19,7 @@ from bellweight.common.status import BellweightWarning, FileError
 from bellweight.interchange.assembly import Transitions, given_cost, tabular
 from bellweight.interchange.frames import COLUMNS, named_model, sense_of, table_names
 from bellweight.interchange.names import Names, numbered
-from bellweight.interchange.text import no_text, warn_of_vectors
+from bellweight.interchange.text import no_text, opened, warn_of_vectors
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
@@ -125,7 +125,7 @@ def _header(source: Path) -> list[str]:
 def _quoted_columns(source: Path, header: list[str]) -> set[str]:
     """Return the columns that are in quotes in the first row; numbers there are names."""
     lines = [line for line, _ in islice(_records(source), 2)]
-    with _opened(source) as stream:
+    with opened(source) as stream:
         text = "".join(islice(stream, lines[0], lines[-1])).strip() if lines else ""
     starts = [field.startswith('"') for field, _ in _FIELD.findall(text)]
     return {name for name, start in zip(header, starts, strict=False) if start}
@@ -146,7 +146,7 @@ def _line_of(source: Path, row: int) -> int:
 
 def _records(source: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line and the fields of everything but empty lines, the header first."""
-    with _opened(source) as stream:
+    with opened(source) as stream:
         reader = csv.reader(stream)
         try:
             first = True
@@ -158,15 +158,6 @@ def _records(source: Path) -> Iterator[tuple[int, list[str]]]:
             raise no_text(source) from None
         except csv.Error as problem:
             raise FileError(f"{source}, line {reader.line_num}: {problem}") from None
-
-
-def _opened(source: Path) -> Any:
-    try:
-        return open(source, encoding="utf-8-sig", newline="")
-    except FileNotFoundError:
-        raise FileError(f"{source} does not exist: check the path") from None
-    except OSError as problem:
-        raise FileError(f"cannot read {source}: {problem.strerror}") from None
 
 
 def _texts(labels: tuple[str, ...] | None, count: int, what: str) -> Sequence[Any]:

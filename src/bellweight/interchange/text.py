@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -28,6 +28,16 @@ INIT = "init"
 _GZIP = b"\x1f\x8b"  # how compressed files begin
 NO_LABEL = "__NOLABEL__"  # how Storm writes that a choice has no name
 _NUMBER = re.compile(r"_?(0|[1-9]\d{0,8})")
+
+
+def opened(source: Path, newline: str | None = "") -> TextIO:
+    """Open a file that another program may have written: UTF-8, with or without its mark."""
+    try:
+        return open(source, encoding="utf-8-sig", newline=newline)
+    except FileNotFoundError:
+        raise FileError(f"{source} does not exist: check the path") from None
+    except OSError as problem:
+        raise FileError(f"cannot read {source}: {problem.strerror}") from None
 
 
 def no_text(source: Path) -> FileError:
@@ -54,21 +64,15 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         try:
-            with open(self.source, encoding="utf-8-sig") as stream:
+            with opened(self.source, None) as stream:
                 for self.number, line in enumerate(stream, start=1):
                     text = line.strip()
                     if text and not text.startswith(self.comment):
                         yield text
                     elif text.startswith(f"{self.comment} {MARK}"):
                         self.notes = self.noted(text.partition(MARK)[2])
-        except FileNotFoundError:
-            raise FileError(f"{self.source} does not exist: check the path") from None
         except UnicodeDecodeError:
             raise no_text(self.source) from None
-        except FileError:  # which is an OSError
-            raise
-        except OSError as problem:
-            raise FileError(f"cannot read {self.source}: {problem.strerror}") from None
 
     def line_of(self, row: int, counts: Callable[[str], bool]) -> int:
         """Return the number of line `row`, from 0 on, among the lines for which `counts` holds.

@@ -35,6 +35,9 @@ Features = Callable[[FloatArray], FloatArray]
 Point = dict[int, int]
 """The values of some variables."""
 
+LocalFunction = tuple[tuple[int, ...], Callable[[IntArray], FloatArray]]
+"""A scope, and a function from its points (n, m) to numbers (n,)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -83,7 +86,7 @@ class LocalStructure(ABC):
     """A model made of local parts, see the module.
 
     `limits` (d,) has the largest value of each coordinate, -1 where there is none; `choices` the
-    number of options of each choice.
+    number of options of each choice; `rules` are functions of points with their scopes.
     """
 
     discount: float
@@ -91,6 +94,7 @@ class LocalStructure(ABC):
     tails: IntArray
     falls: IntArray
     choices: tuple[int, ...]
+    rules: Sequence[LocalFunction]
 
     @property
     def dimension(self) -> int:
@@ -120,9 +124,9 @@ class LocalStructure(ABC):
     def costs(self, sizes: Sequence[int]) -> list[Table]:
         """Return tables whose sum is the cost, on a grid with these sizes, one per variable."""
 
-    @abstractmethod
     def admissible(self, sizes: Sequence[int]) -> list[Table]:
         """Return tables of 0 and 1; an action is admissible where all are 1."""
+        return [tabulated(scope, sizes, rule(grid(scope, sizes))) for scope, rule in self.rules]
 
     @abstractmethod
     def drifts(
@@ -224,14 +228,11 @@ class LocalEvents(LocalStructure):
     choices: tuple[int, ...]
     cost_terms: Callable[[Sequence[int]], list[Table]]
     events: Sequence[LocalEvent]
-    rules: Sequence[tuple[tuple[int, ...], Callable[[IntArray], FloatArray]]] = ()
+    rules: Sequence[LocalFunction] = ()
     initial: PointMass | Geometric | None = None
 
     def costs(self, sizes: Sequence[int]) -> list[Table]:
         return self.cost_terms(sizes)
-
-    def admissible(self, sizes: Sequence[int]) -> list[Table]:
-        return [tabulated(scope, sizes, rule(grid(scope, sizes))) for scope, rule in self.rules]
 
     def drifts(
         self, scope: tuple[int, ...], features: Features, sizes: Sequence[int], *, size: bool
@@ -300,9 +301,9 @@ class LocalCoordinates(LocalStructure):
     discount: float
     limits: IntArray
     choices: tuple[int, ...]
-    cost_terms: Sequence[tuple[tuple[int, ...], Callable[[IntArray], FloatArray]]]
+    cost_terms: Sequence[LocalFunction]
     coordinates: Sequence[LocalCoordinate]
-    rules: Sequence[tuple[tuple[int, ...], Callable[[IntArray], FloatArray]]] = ()
+    rules: Sequence[LocalFunction] = ()
     initial: Sequence[FloatArray] | None = None
 
     @property
@@ -318,9 +319,6 @@ class LocalCoordinates(LocalStructure):
             compressed(tabulated(scope, sizes, cost(grid(scope, sizes))))
             for scope, cost in self.cost_terms
         ]
-
-    def admissible(self, sizes: Sequence[int]) -> list[Table]:
-        return [tabulated(scope, sizes, rule(grid(scope, sizes))) for scope, rule in self.rules]
 
     def drifts(
         self, scope: tuple[int, ...], features: Features, sizes: Sequence[int], *, size: bool

@@ -249,11 +249,7 @@ class TabularModel(files.Saved):
 
     def check_state(self, state: Any) -> int:
         """Return a state index, or say why it is not one."""
-        if isinstance(state, bool) or not isinstance(state, int | np.integer):
-            raise ModelError(f"state is {state!r}, expected an index from 0 to {self.n_states - 1}")
-        if not 0 <= state < self.n_states:
-            raise ModelError(f"state {state} does not exist: expected 0 to {self.n_states - 1}")
-        return int(state)
+        return checks.state_index(state, self.n_states)
 
     def __repr__(self) -> str:
         return (

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.common import checks
 from bellweight.common.checks import IntArray
 from bellweight.common.status import PolicyError
 
@@ -52,12 +53,7 @@ def one_index(state: Any) -> Any:
 
 def one_index_of(state: Any, n_states: int) -> int:
     """Return the index of one of n states, or say why it is not one."""
-    index = one_index(state)
-    if isinstance(index, bool) or not isinstance(index, int | np.integer):
-        raise PolicyError(f"state is {index!r}, expected an index from 0 to {n_states - 1}")
-    if not 0 <= index < n_states:
-        raise PolicyError(f"state {index} does not exist: expected 0 to {n_states - 1}")
-    return int(index)
+    return checks.state_index(one_index(state), n_states, PolicyError)
 
 
 def looked_up(table: Any, states: Any) -> IntArray:

@@ -44,11 +44,6 @@ class Verdict:
     def __post_init__(self) -> None:
         assert bool(self.reason) == (self.word is not Word.MATCHES), "a reason, unless it matches"
 
-    @property
-    def matches(self) -> bool:
-        """Whether our number agrees with the paper's."""
-        return self.word is Word.MATCHES
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -251,9 +246,9 @@ def table5(cost: float, optimum: float, printed: Printed) -> Verdict:
     return Verdict(Word.NOT_REPRODUCED, difference, reason)
 
 
-def table5_difference(ours: float, printed: float, margin: float = _CENT) -> Verdict:
+def table5_difference(ours: float, printed: float) -> Verdict:
     """Return the verdict on a difference of two costs of Table 5, exact here."""
-    if abs(printed - ours) <= margin:
+    if abs(printed - ours) <= _CENT:
         return Verdict(Word.MATCHES, printed - ours)
     reason = "the two costs behind it are not reproduced: the reason is theirs"
     return Verdict(Word.NOT_REPRODUCED, printed - ours, reason)

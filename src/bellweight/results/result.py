@@ -387,6 +387,11 @@ def summary(result: Result) -> Iterator[tuple[str, str]]:
         yield "smoothing", f"mass {last.smoothing_mass:.3g}, adapted to the weights"
     if result.regularisation > 0.0:
         yield "regularised", _regularised_text(result)
+    yield from _ending(result)
+
+
+def _ending(result: Result) -> Iterator[tuple[str, str]]:
+    """Tell the value function, the phases of a cycle, the warnings and what to try next."""
     yield "value", value_text(result)
     yield from _phases(result)
     for text in result.warnings:
@@ -514,11 +519,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         f"violation {last.audit.violation:.1g}, dual residual {last.audit.dual_residual:.1g}, "
         f"gap {last.audit.gap:.1g}",
     )
-    yield "value", value_text(result)
-    yield from _phases(result)
-    for text in result.warnings:
-        yield "warning", text
-    yield "next", result.status.remedy or _advice(result)
+    yield from _ending(result)
 
 
 def _bound_facts(result: Result) -> Iterator[tuple[str, str]]:
