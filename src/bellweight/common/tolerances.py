@@ -27,6 +27,9 @@ apart in double precision.
 NEAR: Final = 1e-9
 """Relative slack below which a row is looked at again with full precision: it may be tight."""
 
+NO_TERM: Final = 1e-13
+"""Share of the largest term of a sum below which another one is what rounding left of a zero."""
+
 TIE: Final = 1e-12
 """Two actions tie when their values differ by less than this, relative to the values."""
 

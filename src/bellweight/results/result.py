@@ -44,7 +44,6 @@ from bellweight.weights.methods import DIA
 _LOOK = Simulation(episodes=1_000)
 _HARDLY_ANY = 5e-4  # share of visits
 _TERMS = 6  # of the value function that are shown
-_ROUNDING = 1e-13  # share of the largest term at which another one is a rounding error
 
 
 @files.storable("Phase")
@@ -427,8 +426,9 @@ def _matters(result: Result) -> BoolArray:
     Looked at where rows are tight, and on average: a tiny coefficient of a high power may matter.
     """
     states, model = result.support.states, result.policy.model
-    if states.ndim == 1 and model is not None:
-        states = model.states[states]
+    if states.ndim == 1 and model is not None and len(states) > 0:
+        points = backend_of(model).one_point
+        states = np.vstack([points(state) for state in states])
     if states.ndim == 1 or identity.first_unstored(result.basis) is not None:
         return result.coef != 0.0
     found = result.basis(np.asarray(states, dtype=np.float64))
@@ -436,7 +436,7 @@ def _matters(result: Result) -> BoolArray:
         return result.coef != 0.0
     features = np.vstack([result.moments, found])
     sizes = np.abs(features * result.coef)
-    matters: BoolArray = (sizes > _ROUNDING * sizes.max(axis=1, keepdims=True)).any(axis=0)
+    matters: BoolArray = (sizes > tolerances.NO_TERM * sizes.max(axis=1, keepdims=True)).any(axis=0)
     return matters
 
 
