@@ -295,7 +295,7 @@ def test_every_shipped_problem_is_listed_with_its_defaults(
 ) -> None:
     assert run(["problems", "--json", str(tmp_path / "p.json")]) == exits.DONE
     text = capsys.readouterr().out
-    assert "queue_network         Queueing networks with shared servers" in text
+    assert "queue_network         The paper's eight queues with shared servers" in text
     listed = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))["problems"]
     assert [problem["name"] for problem in listed] == [
         "single_queue",

@@ -534,9 +534,11 @@ def _bound_facts(result: Result) -> Iterator[tuple[str, str]]:
         return
     place = ", ".join(f"{value:.6g}" for value in found.state)
     if found.violation > 0.0:
-        told = f"a search of all states found rows violated by up to {found.violation:.3g}, most"
+        told = (
+            f"a search over the whole box found rows violated by up to {found.violation:.3g}, most"
+        )
     else:
-        told = f"a search of all states found no violated row; {-found.violation:.3g} is left"
+        told = f"a search over the whole box found no violated row; {-found.violation:.3g} is left"
     yield "search", f"{told} at ({place}) with {found.action}"
     if found.draws_error is not None:
         yield "draws", f"another set of draws moves the objective by about {found.draws_error:.3g}"
