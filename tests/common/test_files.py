@@ -66,7 +66,7 @@ def test_a_model_keeps_labels_vectors_sense_and_name(tmp_path: Path) -> None:
         sense="max",
         state_vectors=[[0.0, 1.0], [1.0, 0.5]],
         state_labels=["a", "ü"],
-        action_labels=["left", "right", "unused"],
+        action_labels=["left", "right"],
         name="a small one",
     )
     model.save(tmp_path / "model.npz")

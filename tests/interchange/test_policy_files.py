@@ -186,7 +186,7 @@ def test_endings_and_options_are_checked(
             assert run(["convert", name, str(tmp_path / f"n.{ending}")]) == 1
             assert f"error: model is {kind}" in capsys.readouterr().err
     assert run(["convert", "scheduling", str(tmp_path / "linear.npz")]) == 0
-    assert run(["solve", str(tmp_path / "m.csv")]) != 0
+    assert run(["solve", str(tmp_path / "M.CSV")]) != 0
     assert "discount" in capsys.readouterr().err
 
 

@@ -237,7 +237,7 @@ def test_the_command_line_names_what_is_wrong(
         (str(model),): "holds a TabularModel, expected a Result or Comparison",
         (str(saved), "--out", str(tmp_path / "no" / "page.html")): "does not exist: make it",
         (str(saved), "--model", str(model)): "belongs to another model",
-        (str(saved), "--certificate", "missing.json"): "cannot read missing.json",
+        (str(saved), "--certificate", "missing.json"): "missing.json does not exist",
     }
     for words_given, problem in cases.items():
         out = [] if "--out" in words_given else ["--out", str(page)]

@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
+from itertools import cycle
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -69,12 +70,21 @@ class Pieces:
             # against large pieces in a graph; these are sent once.
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="Sending large graph")
-                held = [client.submit(_same, piece, pure=False) for piece in self._pieces]
+                held = _sent_in_turn(client, self._pieces)
             self._held = {id(client): held}
         held = self._held[id(client)]
         given = [client.submit(_same, part, pure=False) for part in shared]
         asked = [client.submit(work, held[k], *given, pure=False) for k in chosen]
         return list(client.gather(asked))
+
+
+def _sent_in_turn(client: Any, pieces: Sequence[Any]) -> list[Any]:
+    """Send one piece to each worker in turn; a piece of a worker that dies goes to another one."""
+    workers = cycle(sorted(client.nthreads()) or [None])
+    return [
+        client.submit(_same, piece, pure=False, workers=worker, allow_other_workers=bool(worker))
+        for piece, worker in zip(pieces, workers, strict=False)
+    ]
 
 
 def dask_client() -> Any | None:

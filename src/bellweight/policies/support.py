@@ -27,6 +27,15 @@ class Support(Short):
     actions: Any
     values: FloatArray
 
+    def __post_init__(self) -> None:
+        shapes = [getattr(part, "shape", ()) for part in (self.states, self.actions, self.values)]
+        lengths = {shape[:1] for shape in shapes}
+        if len(lengths) > 1 or not all(1 <= len(shape) <= 2 for shape in shapes):
+            raise PolicyError(
+                "a dual has states, actions and values, one entry or row for each pair: "
+                f"expected arrays of one length, not of the shapes {', '.join(map(str, shapes))}"
+            )
+
     def over_pairs(self, model: TabularModel) -> FloatArray:
         """Return the dual as an array (N,) over the pairs of a tabular model."""
         dual = np.zeros(model.n_pairs)
