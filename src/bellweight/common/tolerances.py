@@ -69,7 +69,7 @@ It is also the share of a row's own scale below which a violation may pass for r
 MOVED: Final = 1e-10
 """Share of the largest multiplier by which rounding of the moments may move one."""
 
-DISTINCT: Final = 4e-15
+DISTINCT: Final = 2e-15
 """Share of a dropped function outside the span of others that rounding of values does not explain.
 
 Functions that depend on each other, computed in double precision, leave up to 6e-16.

@@ -28,7 +28,12 @@ from bellweight.program.auditing import Auditor, is_worse
 from bellweight.program.conditioning import Coordinates
 from bellweight.program.cutting_planes import UnfitCoordinatesError
 from bellweight.program.minimum_norm import minimum_norm_dual
-from bellweight.program.precise_optimum import face_of, precise_moments, precise_vertex
+from bellweight.program.precise_optimum import (
+    cannot_be_unbounded,
+    face_of,
+    precise_moments,
+    precise_vertex,
+)
 from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import MAX_STEPS, VertexSearch, is_affordable
 from bellweight.program.solution import OptimalFace, Solution
@@ -120,7 +125,7 @@ class AlpProgram:
         rounding = self.auditor.rounding(face)
         if rounding > allowed:
             found.append(doubts.rounded_coefficients(rounding, face.objective))
-        if face.given_up > allowed:
+        if face.given_up > tolerances.SPOILT * self.auditor.scale(face):
             found.append(doubts.given_up(face.given_up))
         if dual_residual > tolerances.DUAL and face.audit.passed:
             found.append(doubts.wrong_dual(dual_residual))
@@ -137,7 +142,7 @@ class AlpProgram:
         """Return the audited optimum with all rows that are tight there, its dual undecided."""
         self._until = until
         try:
-            if not self._is_bounded(reference):
+            if not cannot_be_unbounded(self.rows, reference):
                 self.functions.check_reachable(moments)
             face = self._found(moments, reference)
         except SolverError as problem:
@@ -192,7 +197,7 @@ class AlpProgram:
             except SolverError as problem:
                 if self._can_be_precise:
                     return face
-                if problem.status is Status.UNBOUNDED and self._is_bounded(reference):
+                if problem.status is Status.UNBOUNDED and cannot_be_unbounded(self.rows, reference):
                     raise SolverError(Status.FAILED, problem.detail) from problem
                 raise
             finally:
@@ -217,13 +222,6 @@ class AlpProgram:
     def _can_be_precise(self) -> bool:
         return is_affordable(self.rows.n_basis)
 
-    def _is_bounded(self, weights: FloatArray | None) -> bool:
-        """Return whether the program of some weights (S,) cannot be unbounded.
-
-        With all states listed, the occupancy of any policy from the weights on is a dual.
-        """
-        return weights is not None and self.rows.is_complete and bool(weights.min() >= 0.0)
-
     def _precise(
         self,
         moments: FloatArray,
@@ -247,7 +245,7 @@ class AlpProgram:
             starts.reverse()  # rows of a search that found nothing are no good start
         try:
             search = VertexSearch(self.rows, self._columns, bounds, most_steps, self._until)
-            is_bounded = self._is_bounded(reference)
+            is_bounded = cannot_be_unbounded(self.rows, reference)
             vertex = precise_vertex(search, exact, starts, is_bounded=is_bounded)
         except SolverError as problem:
             is_late = problem.status is Status.TIME_LIMIT
@@ -313,8 +311,7 @@ class AlpProgram:
             if gain > lost and (fuller.audit.passed or is_worse(face.audit, fuller.audit)):
                 return fuller, gain
         self._columns, self._basic, self._needed_precision = before
-        size = abs(face.objective) + float(face.dual.sum()) * self.auditor.cost_unit
-        gain = gain if gain > tolerances.OPTIMALITY * size else 0.0
+        gain = gain if gain > tolerances.OPTIMALITY * self.auditor.scale(face) else 0.0
         if len(fresh) == 0:
             self._fruitless += 1
             known = [amount for amount in (gain, self._gain) if np.isfinite(amount)]

@@ -88,9 +88,7 @@ class Auditor:
         error = np.abs(raw.T @ dual[used] + self.bounds.T @ at_bound - moments.high)
         objective = dot(moments, coef)
         dual_terms = np.append(cost * dual[used], self.bound_cost * at_bound)
-        rounding = tolerances.ROUNDING / tolerances.OPTIMALITY * self.cost_unit
-        scale = max(abs(objective), float(np.abs(dual_terms).sum()))
-        scale += max(rounding * float(dual.sum()), np.finfo(float).tiny)
+        scale = self._scale(objective, dual_terms, dual)
         relative = error / np.where(size > 0.0, size, 1.0)
         violation, relative_violation = self.violation(coef.high, found)
         return Audit(
@@ -99,6 +97,16 @@ class Auditor:
             dual_residual=float(np.max(relative[columns])),
             gap=abs(objective - float(dual_terms.sum())) / scale,
         )
+
+    def scale(self, face: OptimalFace) -> float:
+        """Return the size of the terms that make up an objective, a little more than zero."""
+        used = face.dual > 0.0
+        cost = self.rows.rows(face.tight[used])[1]
+        return self._scale(face.objective, cost * face.dual[used], face.dual)
+
+    def _scale(self, objective: float, terms: FloatArray, dual: FloatArray) -> float:
+        rounding = tolerances.ROUNDING / tolerances.OPTIMALITY * self.cost_unit * float(dual.sum())
+        return max(abs(objective), float(np.abs(terms).sum())) + max(rounding, np.finfo(float).tiny)
 
     def rounding(self, face: OptimalFace) -> float:
         """Return how much rounding of the rows can change the objective: weighted by the dual."""
@@ -133,8 +141,10 @@ class Auditor:
             missed[columns] = relative[columns] > tolerances.OPTIMALITY
             return missed
         are_distinct = self.rows.functions.are_distinct
-        allowed = np.where(are_distinct, tolerances.MISSED_DISTINCT, tolerances.MISSED)
-        return np.asarray(relative > allowed + 10.0 * worst)
+        allowed = np.where(
+            are_distinct, tolerances.MISSED_DISTINCT, tolerances.MISSED + 10.0 * worst
+        )
+        return np.asarray(relative > allowed)
 
 
 def is_worse(first: Audit, second: Audit) -> bool:

@@ -28,6 +28,14 @@ def precise_moments(rows: RowSource, moments: FloatArray, weights: FloatArray | 
     return exact if same else doubled(moments)
 
 
+def cannot_be_unbounded(rows: RowSource, weights: FloatArray | None) -> bool:
+    """Return whether the program of some weights (S,) is bounded, whatever a solver finds.
+
+    With all states listed, the occupancy of any policy from the weights on is a dual.
+    """
+    return weights is not None and rows.is_complete and bool(weights.min() >= 0.0)
+
+
 def precise_vertex(
     search: VertexSearch,
     moments: Doubled,
@@ -75,6 +83,10 @@ def face_of(vertex: Vertex, auditor: Auditor, moments: FloatArray, exact: Double
     dual = placed(tight, vertex.rows, vertex.dual)
     at_bound = np.zeros(len(bound_cost))
     at_bound[vertex.bounds] = vertex.push
+    # An equation whose terms are far below the others' carries the rounding error of multipliers.
+    share = tolerances.DOUBLED_ROUNDING / tolerances.OPTIMALITY
+    largest = np.abs(rows.exact_rows(tight).high).max(axis=0, initial=0.0)
+    noise = share * float(dual.sum()) * largest
     bound_size = np.abs(bound_cost) + np.abs(bounds) @ np.abs(coef.high)
     active = np.flatnonzero(bound_cost - bounds @ coef.high <= tolerances.TIGHT * bound_size)
     unique = np.isin(tight, vertex.rows).all() and np.isin(active, vertex.bounds).all()
@@ -92,7 +104,7 @@ def face_of(vertex: Vertex, auditor: Auditor, moments: FloatArray, exact: Double
         dual=dual,
         unique=bool(unique),
         columns=vertex.columns,
-        audit=auditor.audit(exact, coef, tight, dual, at_bound, found, vertex.columns),
+        audit=auditor.audit(exact, coef, tight, dual, at_bound, found, vertex.columns, noise),
         passes=vertex.passes,
         rounds=vertex.steps,
         n_rows=len(vertex.pool),

@@ -31,7 +31,7 @@ from bellweight.common.threads import one_thread
 from bellweight.program.active_set import optimum
 from bellweight.program.doubts import doubts_of, rounded_coefficients, rounded_rows
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.precise_optimum import precise_moments
+from bellweight.program.precise_optimum import cannot_be_unbounded, precise_moments
 from bellweight.program.simplex import is_affordable, ray_text
 from bellweight.program.solution import Audit, Solution, cost_unit
 
@@ -147,8 +147,12 @@ class PenaltyProgram:
                 rows, self.functions.kept, self.regularisation, exact, used, used, until
             )
         except SolverError as problem:
-            is_late = problem.status is Status.TIME_LIMIT and before is not None
-            if problem.status is not Status.FAILED and not is_late:
+            lost = {Status.FAILED}
+            if cannot_be_unbounded(rows, reference):
+                lost.add(Status.UNBOUNDED)
+            if before is not None:
+                lost.add(Status.TIME_LIMIT)
+            if problem.status not in lost:
                 raise
             self._used = None
             return None
