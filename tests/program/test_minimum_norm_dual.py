@@ -108,3 +108,13 @@ def test_an_equation_far_below_the_others_is_satisfied() -> None:
     result = bw.solve(model, bw.Indicator(), weights, judge=False)
     assert result.status is bw.Status.CONVERGED
     assert result.dual[3] == pytest.approx(small / 0.667, rel=1e-7)
+
+
+def test_rows_that_only_seem_tight_are_told_from_tight_ones() -> None:
+    # Twenty rows are tight in plain digits, six of them truly.
+    queue = bw.problems.single_queue(initial="reverse")
+    result = bw.solve(queue, bw.Polynomial(5), bw.Fixed("initial"), judge=False)
+    assert result.status is bw.Status.CONVERGED
+    assert len(result.support.values) == 6
+    costs = [queue.cost[k] for k in np.flatnonzero(result.dual)]
+    assert result.dual[result.dual > 0.0] @ costs == pytest.approx(result.objective, rel=1e-9)

@@ -27,7 +27,7 @@ from bellweight.program.attempt import Attempt
 from bellweight.program.auditing import Auditor, is_worse
 from bellweight.program.conditioning import Coordinates
 from bellweight.program.cutting_planes import UnfitCoordinatesError
-from bellweight.program.minimum_norm import minimum_norm_dual
+from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.precise_optimum import (
     cannot_be_unbounded,
     face_of,
@@ -98,6 +98,8 @@ class AlpProgram:
         began = time.perf_counter()
         face = self.optimum(moments, reference, until)
         dual = minimum_norm_dual(face, self.rows, reference, until)
+        if dual.residual > tolerances.DUAL and face.audit.passed:
+            face, dual = self._with_rows_that_are_tight(face, dual, reference)
         found = self._doubts(face, dual.residual)
         status = Status.INACCURATE if found else Status.OPTIMAL
         return Solution(
@@ -318,6 +320,23 @@ class AlpProgram:
             self._gain = max(known, default=np.inf)
             gain = self._gain
         return None, gain
+
+    def _with_rows_that_are_tight(
+        self, face: OptimalFace, dual: MinimumNormDual, reference: FloatArray | None
+    ) -> tuple[OptimalFace, MinimumNormDual]:
+        """Return the optimum found with twice the digits and its dual, if that dual is more exact.
+
+        Plain digits may take rows for tight that are not; a dual on them is none of the program.
+        """
+        if not (self._can_be_precise and face.proven):
+            return face, dual
+        try:
+            precise = self._precise(face.moments, reference, None)
+            exact = minimum_norm_dual(precise, self.rows, reference, self._until)
+        except SolverError:
+            return face, dual
+        is_better = precise.audit.passed and exact.residual < dual.residual
+        return (replace(precise, given_up=face.given_up), exact) if is_better else (face, dual)
 
     def _with_nothing_open(self, face: OptimalFace) -> OptimalFace:
         """Choose the coefficients that the weights do not determine; the dual does not change."""
