@@ -504,9 +504,7 @@ def test_a_league_is_reported_as_a_page(
     out = tmp_path / "again.html"
     assert run(["report", str(tmp_path / "race.npz"), "--out", str(out)]) == 0
     assert "Race of policies" in out.read_text(encoding="utf-8")
-    with pytest.raises(
-        bw.errors.ArgumentError, match="optimum does not go with a report on a RaceResult"
-    ):
+    with pytest.raises(bw.errors.ArgumentError, match="takes no optimum"):
         bw.report(race, out, optimum=3.0)
 
 

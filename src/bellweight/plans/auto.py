@@ -483,7 +483,7 @@ class _Search:
         if first.name in self._ready or not own:
             return first
         self._notes.append(
-            f"{first.name} was cheaper in the race, but not beyond doubt ({own[0].behind} for "
+            f"{first.name} was cheaper in the race, but not clearly ({own[0].behind} for "
             f"{own[0].name}, which keeps its place)."
         )
         return own[0]
