@@ -10,7 +10,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from typing import Any, TypeVar, overload
 
@@ -27,6 +27,7 @@ from bellweight.common.status import (
 )
 from bellweight.models import Model
 from bellweight.models.announce import announcing, to_stderr
+from bellweight.policies import Policy
 from bellweight.program import (
     AllRows,
     DrawnRows,
@@ -45,9 +46,11 @@ from bellweight.weights.plan import Plan, SolveSettings
 
 __all__ = [
     "CyclePhase",
+    "Looped",
     "Result",
     "Rows",
     "judged",
+    "looped",
     "result_of",
     "solve",
     "watch_of",
@@ -220,6 +223,39 @@ def run_part(
     visit: Callable[[Iterate], None] | None = None,
 ) -> Result:
     """Run a method as part of a plan, `owner` if the result is to name it; Ctrl-C is passed on."""
+    return looped(setup, method, settings, owner=owner, stop=stop, visit=visit).result()
+
+
+@dataclass(frozen=True, eq=False)
+class Looped:
+    """A finished run of the weight loop, of which nothing is proven yet."""
+
+    setup: Setup
+    method: Method | Plan[Any]
+    outcome: Outcome
+    stop: Stop
+    seed: int
+    seconds: float
+
+    @property
+    def policy(self) -> Policy:
+        return self.outcome.iterate.greedy
+
+    def result(self) -> Result:
+        """Return the result, with its lower bound: proving it may take longer than finding it."""
+        return result_of(self.setup, self.method, self.outcome, self.stop, self.seed, self.seconds)
+
+
+def looped(
+    setup: Setup,
+    method: Method,
+    settings: SolveSettings,
+    *,
+    owner: Plan[Any] | None = None,
+    stop: Stop | None = None,
+    visit: Callable[[Iterate], None] | None = None,
+) -> Looped:
+    """Run a method's weight loop as part of a plan; Ctrl-C is passed on."""
     began = time.perf_counter()
     limits = settings.stop or stop or Stop()
     with announcing(to_stderr) as compilation:
@@ -228,7 +264,7 @@ def run_part(
     if outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     seconds = time.perf_counter() - began - compilation.seconds
-    return result_of(setup, owner or method, outcome, limits, settings.seed, seconds)
+    return Looped(setup, owner or method, outcome, limits, settings.seed, seconds)
 
 
 def _earlier(

@@ -491,3 +491,17 @@ def test_cli_modules_import_nothing_heavy_at_the_top() -> None:
                 known = name.split(".")[0] in sys.stdlib_module_names
                 near = any(name == ok or name.startswith(f"{ok}.") for ok in light)
                 assert known or near, f"{path.name} imports {name} at the top"
+
+
+def test_a_saved_comparison_tells_its_page_and_takes_no_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved, held = str(tmp_path / "r.npz"), str(tmp_path / "both.npz")
+    assert run(["solve", *QUEUE, "--save", saved]) == exits.DONE
+    words = ["--model", *QUEUE, "--random", "--episodes", "20", "--save", held]
+    assert run(["compare", saved, *words]) == exits.DONE
+    page = f"{held.removesuffix('.npz')}.html"
+    assert f"saved to {held}: bellweight report {held} --out {page}" in capsys.readouterr().out
+    assert run(["report", held, "--model", *QUEUE, "--out", page]) == exits.BAD_INPUT
+    assert "a comparison, which holds all its numbers, takes no model" in capsys.readouterr().err
+    assert run(["report", held, "--out", page]) == exits.DONE

@@ -113,3 +113,11 @@ def test_the_exit_codes_are_told_once(capsys: pytest.CaptureFixture[str]) -> Non
     for code, meaning in exits.MEANINGS.items():
         assert f"  {code} " in said
         assert meaning[:40] in " ".join(said.split())
+
+
+def test_the_linear_starter_declares_what_a_proof_needs() -> None:
+    from bellweight.backends import backend_of
+    from bellweight.cli.starters.linear import model
+    from bellweight.policies import Uniform
+
+    assert backend_of(model()).tail(Uniform(), 100)[0] is not None

@@ -60,3 +60,8 @@ def test_documents_hold_no_rubbish() -> None:
     found = plain({"a": np.array([1.0, np.nan]), "b": (np.int64(3), bw.Status.CYCLING)})
     assert found == {"a": [1.0, None], "b": [3, "CYCLING"]}
     assert one_line("a\n\tb \x1b[31mred") == "a b ?[31mred"
+
+
+def test_notes_fit_a_screen_where_the_width_is_not_known() -> None:
+    long = Table("t", (Column("a", "a"),), ({"a": 1},), ("word " * 60,))
+    assert max(map(len, to_text(long).splitlines())) <= 80

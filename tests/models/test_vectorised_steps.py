@@ -155,7 +155,7 @@ def breaking(states: Any, action: int, noise: Any) -> Any:
     ("function", "words"),
     [
         (short, r"step function 'short' returns shape \(\d+,\), expected \(\d+, 2\)"),
-        (spoiled, r"in state \[1.0, 0.0\], action 0 \(action 0\), noise \[2.5.*not finite"),
+        (spoiled, r"in state \[1, 0\], action 0 \(action 0\), noise \[2.5.*not finite"),
         (changing, r"'changing' changes the states it is given"),
         (breaking, r"'breaking' fails for .* states \(n, d\) and noise \(n, m\)"),
         (step, r"takes 'state', expected only arguments named states"),

@@ -135,6 +135,39 @@ def test_on_an_enumerated_model_nobody_alone_is_better(queue: bw.TabularModel) -
     assert race.winner in str(race)
 
 
+def test_only_bounds_that_can_matter_are_proven(
+    small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proven, kind = [], type(setup_of(small_queue, QUADRATIC))
+    prove = kind.proven
+
+    def counted(self: Any, *given: Any) -> Any:
+        proven.append(self.regularisation)
+        return prove(self, *given)
+
+    monkeypatch.setattr(kind, "proven", counted)
+    smooth = {f"smooth {d:g}": auto.Candidate(bw.Fixed(), d) for d in (1e-3, 2e-3, 3e-3)}
+    race = bw.solve(small_queue, QUADRATIC, bw.Auto({"plain": bw.DIA(), **smooth}))
+    assert race.result is not None
+    assert proven == [0.0, race.result.regularisation]
+    again = bw.solve(
+        small_queue, QUADRATIC, race.result.method, regularisation=race.result.regularisation
+    )
+    assert race.result.lower_bound == pytest.approx(again.lower_bound, rel=1e-9)
+
+
+def test_nothing_is_tried_after_a_policy_that_is_proven_optimal(
+    small_queue: bw.TabularModel,
+) -> None:
+    candidates = {
+        "bound": auto.Candidate(bw.Fixed()),
+        "again": auto.Candidate(bw.Fixed(), 1e-9),
+        "never": auto.Candidate(bw.PIA()),
+    }
+    race = bw.solve(small_queue, bw.Indicator(), bw.Auto(candidates))
+    assert any("is proven optimal: 2 candidates" in note for note in race.notes)
+
+
 def test_brought_policies_take_part_and_the_winner_is_named() -> None:
     model = em.network()
     optimal = bw.exact.optimal(model.to_tabular()).policy
@@ -471,9 +504,7 @@ def test_a_league_is_reported_as_a_page(
     out = tmp_path / "again.html"
     assert run(["report", str(tmp_path / "race.npz"), "--out", str(out)]) == 0
     assert "Race of policies" in out.read_text(encoding="utf-8")
-    with pytest.raises(
-        bw.errors.ArgumentError, match="optimum does not go with a report on a RaceResult"
-    ):
+    with pytest.raises(bw.errors.ArgumentError, match="takes no optimum"):
         bw.report(race, out, optimum=3.0)
 
 

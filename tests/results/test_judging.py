@@ -92,6 +92,7 @@ def test_a_linear_policy_worse_than_random_is_warned_of(
     worse = [note for note in notes if note.startswith("the policy is worse than acting at random")]
     assert len(worse) == 1
     assert "Auto()" in worse[0]
+    assert "Auto()" in str(result).rsplit("next ", maxsplit=1)[1]
 
 
 def test_visits_outside_the_box_are_warned_of(warehouses: tuple[bw.Result, list[str]]) -> None:

@@ -184,7 +184,11 @@ def compare(
         found = reporting.compared(loaded, built, episodes, horizon, seed, jobs, random=random)
     if save is not None:
         found.save(save)
-    print_table(console(json), found.table())
+    screen = console(json)
+    print_table(screen, found.table())
+    if save is not None:
+        page = f"{str(save).removesuffix('.npz')}.html"
+        say(screen, f"saved to {save}: bellweight report {save} --out {page} shows it")
     write_document(json, {"comparison": plain(found)})
     return exits.DONE
 

@@ -161,6 +161,11 @@ class Commands:
         return self._joined("bellweight", "evaluate", str(self.save), "--model", self.source)
 
     @property
+    def race(self) -> str:
+        """Try other methods."""
+        return self._joined("bellweight", "auto", self.source)
+
+    @property
     def show(self) -> str:
         """Write a page about the saved result."""
         saved = str(self.save)
@@ -219,9 +224,14 @@ def _advice(result: Result, commands: Commands) -> str:
     if not result.status.is_success:
         return result.status.remedy
     cost, bound = result.cost, result.lower_bound
-    if cost is None or bound is None or not result.is_exact:
-        return commands.simulate
-    if cost.mean - bound <= _NEARLY * abs(cost.mean):
+    proven = cost.mean - bound if cost is not None and bound is not None else None
+    if not result.is_exact:
+        proven = None
+    if proven is not None and cost is not None and proven <= _NEARLY * abs(cost.mean):
         return "nothing: the policy is within 0.1 % of optimal"
+    if result.judgement is not None and result.judgement.is_no_better:
+        return commands.race
+    if proven is None:
+        return commands.simulate
     keep = "" if commands.save is not None else "; --save FILE.npz keeps the result"
     return f"a richer --basis may tighten the bound{keep}"

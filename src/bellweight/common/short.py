@@ -31,6 +31,11 @@ def call_text(thing: Any) -> str:
     return cut(f"{type(thing).__name__}({', '.join(given)})")
 
 
+def vector_text(vector: Any) -> str:
+    """Return a vector to six digits: 16 of them tell nobody more."""
+    return f"[{', '.join(f'{value:.6g}' for value in np.asarray(vector).tolist())}]"
+
+
 def value_text(value: Any) -> str:
     """Return a value in a few words; of arrays only the shape where they are long."""
     if isinstance(value, float | np.floating):

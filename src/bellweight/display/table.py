@@ -17,7 +17,6 @@ from typing import Any
 
 Show = Callable[[Any], str]
 _GAP = "  "
-_NOTE_WIDTH = 100
 _SCREEN = 80
 _INDENT = " " * 12
 
@@ -160,7 +159,7 @@ def records(table: Table, width: int | None = None) -> list[str]:
 
 def wrapped(note: str, width: int | None = None) -> str:
     """Return a note in lines of readable length."""
-    return textwrap.fill(note, min(width or _NOTE_WIDTH, _NOTE_WIDTH))
+    return textwrap.fill(note, min(width or _SCREEN, _SCREEN))
 
 
 def _grid(table: Table) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
+from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def bends_at(model: StepModel, action: int, noise: FloatArray) -> tuple[FloatArr
         wanted = "a list of states" if d == 1 else f"a list of lines, {d + 1} numbers each"
         raise ModelError(
             f"bends returns {found!r} for action {action} ({model.label(action)}) and noise "
-            f"{noise.tolist()}, expected {wanted}"
+            f"{vector_text(noise)}, expected {wanted}"
         )
     return (np.ones_like(array), array[:, 0]) if d == 1 else (array[:, :-1], array[:, -1])
 
@@ -141,8 +142,8 @@ def _check_straight(
             told = ", ".join(str([float(f"{v:.6g}") for v in x]) for x in numbers)
             raise ModelError(
                 f"bends declares none between the states {between} for action {action} "
-                f"({model.label(action)}) and noise {noise.tolist()}, but {name} is no line there "
-                f"({told}): name all bends"
+                f"({model.label(action)}) and noise {vector_text(noise)}, but {name} is no line "
+                f"there ({told}): name all bends"
             )
 
 
@@ -175,9 +176,9 @@ def _check_pair(
         if change > getattr(model.lipschitz, name) * moved + tolerances.DECLARED * size:
             raise ModelError(
                 f"lipschitz.{name} is {getattr(model.lipschitz, name):g}, but between the states "
-                f"{first.tolist()} and {second.tolist()}, {apart:.3g} apart, {name} changes by "
-                f"{change:.6g} for action {action} ({model.label(action)}) and noise "
-                f"{noise.tolist()}: declare at least {change / apart:.6g}"
+                f"{vector_text(first)} and {vector_text(second)}, {apart:.3g} apart, {name} "
+                f"changes by {change:.6g} for action {action} ({model.label(action)}) and noise "
+                f"{vector_text(noise)}: declare at least {change / apart:.6g}"
             )
 
 

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 from bellweight.models.noise import MOST_NODES, product_nodes
 from bellweight.models.tabular import TabularModel
@@ -115,10 +116,10 @@ def shares(
         outside = (own < axis[0]) | (own > axis[-1])
         if outside.any():
             n = int(np.argmax(outside))
-            led = "" if origin is None else f" after state {np.asarray(origin[n]).tolist()}"
+            led = "" if origin is None else f" after state {vector_text(origin[n])}"
             raise ModelError(
-                f"the state {points[n].tolist()}{led} lies outside the grid, whose coordinate {i} "
-                f"runs from {axis[0]:g} to {axis[-1]:g}: let the grid reach as far"
+                f"the state {vector_text(points[n])}{led} lies outside the grid, whose coordinate "
+                f"{i} runs from {axis[0]:g} to {axis[-1]:g}: let the grid reach as far"
             )
         place = np.clip(np.searchsorted(axis, own, side="right") - 1, 0, max(len(axis) - 2, 0))
         above = axis[np.minimum(place + 1, len(axis) - 1)]

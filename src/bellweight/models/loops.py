@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
 from bellweight.models.compile import Source, naming
@@ -179,8 +180,8 @@ class Loops:
         if outside:
             side = self._side_passed(where.state) if hasattr(self.data, "lower") else ""
             raise ModelError(
-                f"initial gives the state {where.state.tolist()}, outside the state space{side}: "
-                "correct it, or widen the bounds"
+                f"initial gives the state {vector_text(where.state)}, outside the state space"
+                f"{side}: correct it, or widen the bounds"
             )
         return states
 
@@ -260,10 +261,10 @@ class Loops:
         if code == layouts.BAD_PROBABILITY and named:
             text += f", found {self._wrong_chance(where.state, action)}"
         if self.n_noise and code in _OF_A_STEP:
-            named += f", noise {where.noise.tolist()}"
+            named += f", noise {vector_text(where.noise)}"
             text += self._led_to(where, action) if code in _OF_THE_NEXT_STATE else ""
         remedy = "change the policy" if code == layouts.BAD_ACTION else "correct the model there"
-        return ModelError(f"in state {where.state.tolist()}{named}: {text}: {remedy}")
+        return ModelError(f"in state {vector_text(where.state)}{named}: {text}: {remedy}")
 
     def _wrong_chance(self, state: Any, action: int) -> str:
         """Return which number is wrong with the event probabilities: one of them, or their sum."""
@@ -282,7 +283,7 @@ class Loops:
                 raw = module.user_steps(state[None, :], action, noise[None, :], numbers)[0]
             else:
                 module.user_step(state, action, noise, numbers, raw)
-        return f": {raw.tolist()}{self._side_passed(raw)}"
+        return f": {vector_text(raw)}{self._side_passed(raw)}"
 
     def _side_passed(self, raw: FloatArray) -> str:
         """Return which coordinate of a next state (d,) lies outside the box, if one does."""
@@ -291,7 +292,8 @@ class Loops:
             return ""
         i = outside[0]
         low, high = self.data.lower[i], self.data.upper[i]
-        return f" (coordinate {i} has to be in [{low:g}, {high:g}])"
+        past = max(low - raw[i], raw[i] - high)
+        return f" (coordinate {i} has to be in [{low:g}, {high:g}], it is {past:.3g} outside)"
 
     def _where(self) -> Where:
         return Where(np.zeros(self.dimension, dtype=self.state_type), np.zeros(self.n_noise))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellweight.common import checks
+from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 from bellweight.models.declared import called
 
@@ -84,8 +85,9 @@ def _called(
         answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
     except Exception as problem:
         raise ModelError(
-            f"{place_of(function, role)} fails in state {state.tolist()} with action {action} and "
-            f"noise {noise.tolist()} ({type(problem).__name__}: {problem}): correct it there"
+            f"{place_of(function, role)} fails in state {vector_text(state)} with action {action} "
+            f"and noise {vector_text(noise)} ({type(problem).__name__}: {problem}): correct "
+            "it there"
         ) from None
     for name, before in (("state", state), ("noise", noise)):
         if not np.array_equal(given[name], before):

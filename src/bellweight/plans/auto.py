@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from bellweight.common import checks, tolerances
 from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
+from bellweight.common.threads import one_thread
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.evaluation.race import Race, RankedPolicy, race
 from bellweight.plans.race_result import RaceResult
@@ -28,7 +30,7 @@ from bellweight.plans.resampling import redrawn
 from bellweight.policies import Greedy, Policy, Uniform
 from bellweight.program import SampledRows, cost_unit
 from bellweight.results.result import Result
-from bellweight.solve import run_part
+from bellweight.solve import Looped, looped
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 from bellweight.weights.plan import Plan, SolveSettings
@@ -114,7 +116,10 @@ class Auto(Plan[RaceResult]):
 
     def run(self, settings: SolveSettings) -> RaceResult:
         """Carry out the plan."""
-        return _Search(self, settings).run()
+        # Steps on listed states are short: threads of linear algebra would wait for most of them.
+        listed = backend_of(settings.model).lists_states
+        with one_thread() if listed else nullcontext():
+            return _Search(self, settings).run()
 
 
 def named(candidates: Any) -> dict[str, Any] | None:
@@ -223,7 +228,9 @@ class _Search:
         self._backend = backend_of(settings.model)
         self._began = time.perf_counter()
         self._policies: dict[str, Policy] = {}
-        self._results: dict[str, Result] = {}
+        self._runs: dict[str, Looped] = {}
+        self._costs: dict[str, float] = {}  # of the runs' policies, where costs are exact
+        self._lower_bound = -np.inf
         self._failed: dict[str, str] = {}
         self._notes: list[str] = []
         self._races: list[Race] = []
@@ -365,20 +372,26 @@ class _Search:
         """
         if not self._backend.lists_states or not isinstance(thing, Candidate):
             return False
-        if any(_is_optimal(result) for result in self._results.values()):
+        if self._optimal() is not None:
             return True
         kind = name.split(_SMOOTHED, maxsplit=1)[0]
-        own = [r for known, r in self._results.items() if known.split(_SMOOTHED)[0] == kind]
-        costs = [r.cost.mean for r in own if r.cost is not None]
+        costs = [c for known, c in self._costs.items() if known.split(_SMOOTHED)[0] == kind]
         if thing.regularisation == 0.0 or len(costs) < 2:
             return False
         return costs[-1] > min(costs) + _CLEARLY_WORSE * abs(min(costs))
 
+    def _optimal(self) -> str | None:
+        """Return the candidate whose policy is proven to be as good as any, if there is one."""
+        for name, cost in self._costs.items():
+            if cost - self._lower_bound <= tolerances.PROVEN_OPTIMAL * abs(cost):
+                return name
+        return None
+
     def _tell_hopeless(self) -> None:
         if not self._hopeless:
             return
-        best = [name for name, result in self._results.items() if _is_optimal(result)]
-        why = f"{best[0]} is proven optimal" if best else "less smoothing was better"
+        best = self._optimal()
+        why = "less smoothing was better" if best is None else f"{best} is proven optimal"
         self._notes.append(f"Not tried, because {why}: {len(self._hopeless)} candidates.")
         self._hopeless.clear()
 
@@ -404,11 +417,27 @@ class _Search:
         iterates: list[Iterate] = []
         setup = self._setup if delta == 0.0 else self._setup.regularised(delta)
         quiet = replace(self.settings, progress=self._watch())
-        result = run_part(setup, thing, quiet, stop=_STOP, visit=iterates.append)
-        self._policies[name] = result.policy
-        self._results[name] = result
+        run = looped(setup, thing, quiet, stop=_STOP, visit=iterates.append)
+        self._policies[name] = run.policy
+        self._runs[name] = run
+        self._weigh(name, run)
         # Only PIA takes its weights from the policies of its own iterates.
-        return dict(_others(name, iterates, result)) if isinstance(thing, PIA) else {}
+        return dict(_others(name, iterates, run.policy)) if isinstance(thing, PIA) else {}
+
+    def _weigh(self, name: str, run: Looped) -> None:
+        """Note what a policy costs, and below which no policy is, where both are exact.
+
+        A bound holds for every candidate. Programs that are not regularised have the tighter ones,
+        and proving one takes as long as solving, so that the others are left to the winner.
+        """
+        if not run.setup.is_exact:
+            return
+        self._costs[name] = run.setup.cost(run.policy).mean
+        if run.setup.regularisation == 0.0:
+            iterate = run.outcome.iterate
+            bound = run.setup.proven(iterate.solution.coef, iterate.moments)
+            if bound is not None:
+                self._lower_bound = max(self._lower_bound, bound.value)
 
     def _race(self, number: int) -> None:
         """Race the policies at hand; all races together keep the stated confidence."""
@@ -439,7 +468,7 @@ class _Search:
             cost=Estimate(won.mean) if judged is None else judged.estimate,
             evaluation=judged,
             races=tuple(self._races),
-            result=self._results.get(won.name),
+            result=self._runs[won.name].result() if won.name in self._runs else None,
             failed=dict(self._failed),
             notes=tuple(self._notes),
             seconds=time.perf_counter() - self._began,
@@ -454,7 +483,7 @@ class _Search:
         if first.name in self._ready or not own:
             return first
         self._notes.append(
-            f"{first.name} was cheaper in the race, but not beyond doubt ({own[0].behind} for "
+            f"{first.name} was cheaper in the race, but not clearly ({own[0].behind} for "
             f"{own[0].name}, which keeps its place)."
         )
         return own[0]
@@ -491,19 +520,10 @@ class _Search:
             self.auto.watch(text)
 
 
-def _is_optimal(result: Result) -> bool:
-    """Return whether a policy is proven to be as good as any."""
-    if result.cost is None or result.lower_bound is None or not result.is_exact:
-        return False
-    return result.cost.mean - result.lower_bound <= tolerances.PROVEN_OPTIMAL * abs(
-        result.cost.mean
-    )
-
-
-def _others(name: str, iterates: list[Iterate], result: Result) -> Iterator[tuple[str, Policy]]:
+def _others(name: str, iterates: list[Iterate], reported: Policy) -> Iterator[tuple[str, Policy]]:
     """Return the policies of the iterates that a method did not report."""
     for number, iterate in enumerate(iterates):
-        if iterate.greedy is not result.policy:
+        if iterate.greedy is not reported:
             yield f"{name}, iterate {number}", iterate.greedy
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.certificates.certificate import Certificate
+from bellweight.common import tolerances
 from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text, short_text
 from bellweight.display.cost_charts import Between
@@ -338,7 +339,9 @@ def _history(result: Result) -> Table:
 
 def _residuals(result: Result) -> Section:
     seen = result.visited
-    part = seen.share * seen.residual
+    rounding = tolerances.SAME_COST * (1.0 + np.abs(seen.value))
+    residual = np.where(np.abs(seen.residual) <= rounding, 0.0, seen.residual)
+    part = seen.share * residual
     top = np.argsort(-np.abs(part), kind="stable")[:_TOP]
     total = float(part.sum())
     level = float(seen.share @ np.abs(seen.value)) * (1.0 - seen.backend.model.discount)
@@ -352,7 +355,7 @@ def _residuals(result: Result) -> Section:
         {
             "state": cut(seen.state_text(int(place)), _STATE_LETTERS),
             "action": cut(seen.action_text(int(place)), _STATE_LETTERS),
-            "residual": float(seen.residual[place]),
+            "residual": float(residual[place]),
             "share": float(seen.share[place]),
             "part": float(part[place]) / total if total > 0.0 else None,
         }

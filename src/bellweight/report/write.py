@@ -99,13 +99,15 @@ def report(
 
 def _check_options(subject: object, given: set[str]) -> None:
     """Refuse what would be ignored."""
-    taken = {"model", "evaluation", "optimum"}
+    kind, taken = "several results", {"model", "evaluation", "optimum"}
     if isinstance(subject, Result):
-        taken = {"model", "evaluation", "certificate"}
+        kind, taken = "one result", {"model", "evaluation", "certificate"}
+    elif isinstance(subject, Comparison):
+        kind, taken = "a comparison, which holds all its numbers,", set()
     elif isinstance(subject, Presentable):
-        taken = set()
+        kind, taken = "what a plan found, which holds all its numbers,", set()
     for name in sorted(given - taken):
-        raise ArgumentError(f"{name} does not go with a report on a {type(subject).__name__}")
+        raise ArgumentError(f"a report on {kind} takes no {name}: leave it out")
 
 
 def _is_about(certificate: Certificate, result: Result) -> bool:

@@ -76,7 +76,7 @@ def cost_chart(own: Between, found: Judgement | None) -> Chart:
     """Draw what the policy costs and what is proven, beside acting at random and the target."""
     rows = [replace(own, who=POLICY)]
     if found is not None:
-        random = "Acting at random" + ", the target" * found.target_is_random
+        random = "Acting at random" + " (the target)" * found.target_is_random
         others = ((random, found.random), ("The target", found.target))
         rows += [
             Between(name, cost.mean, cost.half_width or None)
@@ -175,14 +175,15 @@ def residual_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Pictur
         return _pictures(seen, cuts, "residual", "Bellman residual", "cost per step", lines)
     axis = spread(seen)[0]
     rounding = tolerances.SAME_COST * (1.0 + np.abs(seen.value))
-    below = float(seen.share[seen.residual < -rounding].sum())
+    shown = np.where(np.abs(seen.residual) <= rounding, 0.0, seen.residual)
+    below = float(seen.share[shown < 0.0].sum())
     return (
         Chart(
             "residual", "Bellman residual in visited states", seen.variables[axis],
             "cost per step",
-            (Line("residual of the action taken", seen.states[:, axis], seen.residual, "points",
+            (Line("residual of the action taken", seen.states[:, axis], shown, "points",
                   who=POLICY),),
-            f"Residuals from {seen.residual.min():.4g} to {seen.residual.max():.4g}; negative, "
+            f"Residuals from {short_text(shown.min())} to {short_text(shown.max())}; negative, "
             f"hence a violated row, on {100.0 * below:.3g} % of the visits.",
         ),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from bellweight.backends import Visited
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.display.charts import HeatMap
-from bellweight.display.table import capital, number_text
+from bellweight.display.table import capital, short_text
 
 _MOST_POINTS = 2_000
 _MOST_CELLS = 60  # along one side of a map
@@ -76,7 +76,7 @@ class CrossSection:
         assert self.y is not None
         if names is None:
             low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-            ends = f"from {number_text(low)} to {number_text(high)}"
+            ends = f"from {short_text(low)} to {short_text(high)}"
             alt = f"{capital(unit)} {ends} over {self.x_label} and {self.y_label}."
         else:
             numbers, names, alt = self._used(numbers, names)

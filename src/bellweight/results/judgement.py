@@ -71,6 +71,12 @@ class Judgement:
         return ""
 
     @property
+    def is_no_better(self) -> bool:
+        """Whether the policy is not clearly better than acting at random, or than its target."""
+        gaps = (self.minus_random, self.minus_target)
+        return any(gap is not None and not _is_better(gap, self.cost) for gap in gaps)
+
+    @property
     def is_exact(self) -> bool:
         """Whether costs were computed, not simulated."""
         return self.episodes == 0

@@ -579,10 +579,14 @@ def _proven_modulus(result: Result) -> str:
 def _advice(result: Result) -> str:
     if result.cost is None:
         return "bellweight.evaluate(model, result.policy) tells what the policy costs"
-    if not result.is_exact or result.lower_bound is None:
-        return "bellweight.compare(model, ...) compares the policy with those you know"
-    if result.cost.mean - result.lower_bound <= tolerances.NEARLY_OPTIMAL * abs(result.cost.mean):
+    known = result.lower_bound if result.is_exact else None
+    nearly = tolerances.NEARLY_OPTIMAL * abs(result.cost.mean)
+    if known is not None and result.cost.mean - known <= nearly:
         return "nothing: the policy is within 0.1 % of optimal"
+    if result.judgement is not None and result.judgement.is_no_better:
+        return "bellweight.solve(model, basis, bellweight.Auto()) tries other methods"
+    if known is None:
+        return "bellweight.compare(model, ...) compares the policy with those you know"
     return "a richer basis may tighten the bound; result.policy.action(state) acts"
 
 

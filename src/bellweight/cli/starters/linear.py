@@ -26,7 +26,11 @@ def model() -> bw.LinearModel:
     desk.require(own + sent <= jobs)  # which actions are allowed
     desk.follow(jobs, jobs - own - sent + new)  # the next state
     desk.cost(2 * jobs + 9 * sent)  # the cost of a step; costs are minimised
-    return desk.build()
+
+    # A job costs at most 2 + 9 a day, 5 are there at first and 3.5 come each day: so much can a
+    # step cost under any policy. `bellweight certify` needs it to bound what comes after the last
+    # simulated step; without these two numbers it proves nothing.
+    return desk.build(first_cost=11 * 5, cost_growth=11 * 3.5)
 
 
 if __name__ == "__main__":

@@ -210,6 +210,9 @@ def _constant_policy(model: TabularModel, rate: float) -> TablePolicy:
     return TablePolicy(np.full(model.n_states, model.action_labels.index(f"rate {rate:g}")))
 
 
+_USELESS = "no use"
+
+
 def _rounded(value: float) -> str:
     return f"{value:,.3g}" if value < 1_000 else f"{value:,.0f}"
 
@@ -221,7 +224,7 @@ _COLUMNS = (
     Column("paper", "paper", interval),
     Column("tail", "tail", lambda value: f"{value:,.3g}" if value < 100 else f"{value:,.0f}"),
     Column("loss", "loss", _rounded),
-    Column("bound", "loss at most", _rounded),
+    Column("bound", "loss at most", lambda value: value if value == _USELESS else _rounded(value)),
     Column("ended", "iterations"),
 )
 
@@ -255,7 +258,8 @@ def notes(part: Part) -> tuple[str, ...]:
     )
     found.append(
         "Loss: what the policy costs more than the optimum over all time. Loss at most: what its "
-        "certificate proves without knowing the optimum."
+        "certificate proves without knowing the optimum; where that is more than the whole cost it "
+        f"says nothing, and {_USELESS!r} stands there."
     )
     simulated = [row for row in part.rows if row.simulated is not None]
     if simulated:
@@ -312,9 +316,15 @@ def _shown_row(row: Row) -> dict[str, Any]:
         "paper": row.paper,
         "tail": row.tail,
         "loss": row.loss,
-        "bound": row.certificate and row.certificate.bound,
+        "bound": _useful(row),
         "ended": ended(row.iterations, row.status),
     }
+
+
+def _useful(row: Row) -> float | str | None:
+    """Return the proven loss, or in words that it is more than the cost, which says nothing."""
+    bound = None if row.certificate is None else row.certificate.bound
+    return _USELESS if bound is not None and bound > row.exact + row.tail else bound
 
 
 def _long_row(part: Part, row: Row) -> dict[str, Any]:
