@@ -29,7 +29,7 @@ from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.models import TabularModel
 
 _CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
-_FEW_PASSES = 100  # over a table, for which no matrix of the chain is made
+_FEW_PASSES = 100  # for which no other way is looked for: no order, of a table no matrix
 _DIGITS = 36.0  # logarithm of what rounding leaves of an error
 _REFINEMENTS = 3
 _ROUGH = 1e-12  # residuals of an iteration that are more than this share of an equation's terms
@@ -173,7 +173,10 @@ class Chain:
         # Plain iteration takes no longer than this, whatever the chain.
         most = min(_CHEAP_PASSES, _DIGITS / (1.0 - self.discount))
         band = Band.as_numbered(self.transition)
-        return band if band.passes <= most else Dissection.of(self.transition, most, band)
+        if band.passes <= min(most, _FEW_PASSES):
+            return band
+        found = Dissection.of(self.transition, min(most, band.passes), band)
+        return band if found is None and band.passes <= most else found
 
     @cached_property
     def _cheapest(self) -> Elimination | None:
