@@ -38,8 +38,17 @@ NAMES = (
     "growth",
     "tables",
     "workers",
+    "billion",
 )
-QUICK_NAMES = ("startup", "distinct_states", "row_passes", "growth", "tables", "workers")
+QUICK_NAMES = (
+    "startup",
+    "distinct_states",
+    "row_passes",
+    "growth",
+    "tables",
+    "workers",
+    "billion",
+)
 MOST_LOST = 0.2
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
 

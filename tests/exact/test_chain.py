@@ -156,3 +156,29 @@ def test_values_far_below_the_largest_are_as_exact_by_iteration() -> None:
     values = chain.values(cost)
     assert not chain.is_eliminated
     assert values[:2] == pytest.approx(np.array([3.95, 3.85]) / (1.0 - 0.95**2), rel=1e-13)
+
+
+def shared_server(side: int, discount: float) -> bw.TabularModel:
+    """Two queues beside each other, one server: the second is dearer and served faster."""
+    n = side * side
+    first, second = np.divmod(np.arange(n), side)
+    arrivals = [
+        np.where(first < side - 1, np.arange(n) + side, np.arange(n)),
+        np.where(second < side - 1, np.arange(n) + 1, np.arange(n)),
+    ]
+    served = [np.arange(n) - side * (first > 0), np.arange(n) - (second > 0)]
+    transition = np.zeros((2, n, n))
+    for action, rate in enumerate((0.45, 0.5)):
+        moves = (*arrivals, served[action], np.arange(n))
+        for to, chance in zip(moves, (0.2, 0.2, rate, 0.6 - rate), strict=True):
+            transition[action, np.arange(n), to] += chance
+    cost = np.repeat((first + 2.0 * second)[:, None], 2, axis=1)
+    return bw.TabularModel.from_arrays(cost, transition, discount, np.eye(n)[0])
+
+
+def test_policies_of_a_slow_grid_are_eliminated_a_few_times_only() -> None:
+    """The border between two actions moves far; value iteration moves it between evaluations."""
+    model = shared_server(40, 0.9999)
+    found = bw.exact.optimal(model)
+    assert found.iterations <= 4
+    assert found.residual <= 1e-14 * found.values.max()

@@ -50,7 +50,7 @@ def test_every_route_through_the_chain_solver_gives_the_same(
     if route != "elimination":
         monkeypatch.setattr("bellweight.exact.chain._CHEAP_PASSES", -1)
     if route == "iteration":
-        monkeypatch.setattr("bellweight.exact.chain._MAX_ENTRIES", 0)
+        monkeypatch.setattr("bellweight.exact.elimination._MAX_ENTRIES", 0)
     chain = Chain(sparse.csr_array(matrix), 0.97)
     cost, start = rng.normal(size=40), strategies.random_distribution(rng, 40)
     inverse = np.linalg.inv(np.eye(40) - 0.97 * matrix)

@@ -36,6 +36,7 @@ _EXTRA = 16  # roundings of a sum beyond those of its terms: products, differenc
 _HIGHEST = 64  # exponent of a variable
 _BLOCK = 1 << 16  # states taken at a time
 _DENSE = 400  # states up to which a policy's values start from a dense solve
+_FEW_ROWS = 0.5  # of a table, the most that are copied
 _MOST_SWEEPS = 1_000_000
 
 
@@ -219,39 +220,54 @@ def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FollowedChain:
-    """Where a policy goes: its occupancy (S,), and how far that may be off in the 1-norm."""
+    """Where a policy goes: its occupancy (S,), and how far that may be off in the 1-norm.
 
-    transition: sparse.csr_array
+    The matrix of the chain is `mixer @ rows`: rows of the table, and the chances with which they
+    are taken. It is never made: a policy that mixes actions has as many entries as the table.
+    """
+
+    mixer: sparse.csr_array
+    rows: sparse.csr_array
     cost: FloatArray
     n_terms: int
     left: float
     occupancy: FloatArray
     occupancy_error: float
 
+    def ahead(self, values: FloatArray) -> FloatArray:
+        """Return the expected values (S,) after a step."""
+        return np.asarray(self.mixer @ (self.rows @ values))
+
 
 def followed_chain(model: TabularModel, chances: FloatArray) -> FollowedChain:
     """Return a policy's chain and its occupancy, by iteration, with the error it has left."""
     used = np.flatnonzero(chances)
-    entries = (chances[used], used, np.searchsorted(used, model.pair_start))
-    mixer = sparse.csr_array(entries, shape=(model.n_states, model.n_pairs))
-    transition = sparse.csr_array(mixer @ model.transition)
-    cost = np.asarray(mixer @ model.cost)
+    if len(used) > _FEW_ROWS * model.n_pairs:
+        used, rows = np.arange(model.n_pairs), model.transition
+    else:
+        rows = model.transition[used]
+    entries = (chances[used], np.arange(len(used)), np.searchsorted(used, model.pair_start))
+    mixer = sparse.csr_array(entries, shape=(model.n_states, len(used)))
     discount = model.discount
     actions = int(np.diff(mixer.indptr).max())
-    backward = sparse.csr_array(transition.T)
-    most = int(np.diff(transition.indptr).max(initial=0))
-    most = max(most, int(np.diff(backward.indptr).max(initial=0)))
+    most = int(np.diff(rows.indptr).max(initial=0))
+    sums = float((mixer @ rows.sum(axis=1)).max())
+    roundings = (most if most > 1 else 0) + (actions if actions > 1 else 0)
+    left = 1.0 - discount * sums * (1.0 + gamma(roundings))
+    most = max(most, int(np.bincount(rows.indices, minlength=1).max()))
     n_terms = actions + most + _EXTRA
     inflow = (1.0 - discount) * model.initial
-    left = 1.0 - discount * _largest_sum(transition)
+    into, shares = rows.T, mixer.T  # the same entries, read by columns
 
     def residual(mass: FloatArray) -> FloatArray:
-        return inflow + discount * (backward @ mass) - mass
+        return np.asarray(inflow + discount * (into @ (shares @ mass)) - mass)
 
-    start = _started(backward, discount, inflow, model.initial)
+    start = _started(mixer, rows, discount, inflow, transposed=True)
+    start = model.initial if start is None else start
     mass = _iterated(residual, start, lambda step: float(np.abs(step).sum()))
     rest = float(np.abs(residual(mass)).sum()) + 3.0 * gamma(n_terms) * float(np.abs(mass).sum())
-    return FollowedChain(transition, cost, n_terms, left, mass, rest / left)
+    cost = np.asarray(mixer @ model.cost[used])
+    return FollowedChain(mixer, rows, cost, n_terms, left, mass, rest / left)
 
 
 @dataclass(frozen=True)
@@ -292,32 +308,39 @@ def _policy_values(
     model: TabularModel, followed: FollowedChain, cost: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return values (S,) that solve J = cost + discount P J nearly, and their residual's size."""
-    discount, transition = model.discount, followed.transition
+    discount = model.discount
 
     def residual(values: FloatArray) -> FloatArray:
-        return cost + discount * (transition @ values) - values
+        return cost + discount * followed.ahead(values) - values
 
     def shift(step: FloatArray) -> float:
         # A constant part of the residual recurs in every sweep, discounted: add the whole series.
         return 0.5 * discount / (1.0 - discount) * float(step.max() + step.min())
 
-    start = _started(transition, discount, cost, np.zeros(model.n_states))
+    start = _started(followed.mixer, followed.rows, discount, cost, transposed=False)
+    start = np.zeros(model.n_states) if start is None else start
     values = _iterated(residual, start, lambda step: float(np.abs(step).max()), shift)
-    size = np.abs(cost) + discount * (transition @ np.abs(values)) + np.abs(values)
+    size = np.abs(cost) + discount * followed.ahead(np.abs(values)) + np.abs(values)
     return values, np.abs(residual(values)) + gamma(followed.n_terms) * size
 
 
 def _started(
-    matrix: sparse.csr_array, discount: float, constant: FloatArray, otherwise: FloatArray
-) -> FloatArray:
-    """Return a starting point; any will do, because the residual at the end is checked."""
+    mixer: sparse.csr_array,
+    rows: sparse.csr_array,
+    discount: float,
+    constant: FloatArray,
+    *,
+    transposed: bool,
+) -> FloatArray | None:
+    """Return a start for small chains; any will do, as the residual at the end is checked."""
     n = len(constant)
     if n > _DENSE:
-        return otherwise
+        return None
+    chain = (mixer @ rows).toarray()
     try:
-        return np.linalg.solve(np.eye(n) - discount * matrix.toarray(), constant)
+        return np.linalg.solve(np.eye(n) - discount * (chain.T if transposed else chain), constant)
     except np.linalg.LinAlgError:
-        return otherwise
+        return None
 
 
 def _iterated(

@@ -1,47 +1,58 @@
 """Linear systems of the chain that a policy induces: (I - discount P) x = b and its transpose.
 
-Three uses, one solver: values of a policy, occupancies, policy iteration. A chain whose states can
-be ordered in a narrow band is solved by banded elimination. Elsewhere elimination fills in (on
-grids and random graphs without limit), so a chain is solved by iteration (`iteration`), whose
-passes cost what the chain has transitions; where that takes longer than elimination in the best
-known band, elimination takes over. In every case the residual is measured on the original system
-and iterated down: a solver's answer alone is not evidence.
+Three uses, one solver: values of a policy, occupancies, policy iteration. What elimination costs
+depends on how much it fills in: little in a narrow band, moderately on grids of two dimensions,
+without limit on random graphs. It is counted before anything is eliminated (`elimination`). Where
+it is dear, a chain is solved by iteration (`iteration`), whose passes cost what the chain has
+transitions; where that takes longer than elimination would, elimination takes over. In every case
+the residual is measured on the original system and iterated down: a solver's answer alone is not
+evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.checks import FloatArray
+from bellweight.exact.elimination import (
+    Band,
+    Dissection,
+    Elimination,
+    Factors,
+    cheapest_elimination,
+)
 from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
-from bellweight.exact.passes import reach
 from bellweight.models import TabularModel
 
 _CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
-_FEW_PASSES = 100  # over a table, for which no matrix of the chain is made
-_MAX_ORDERED = 1 << 21  # transitions up to which a better ordering is looked for
-_MAX_ENTRIES = 1 << 27  # that elimination may store, 1 GB
+_FEW_PASSES = 100  # for which no other way is looked for: no order, of a table no matrix
+_DIGITS = 36.0  # logarithm of what rounding leaves of an error
 _REFINEMENTS = 3
 _ROUGH = 1e-12  # residuals of an iteration that are more than this share of an equation's terms
 
 
 class Chain:
-    """The transition matrix of a policy (S, S), with solvers for the discounted systems."""
+    """The transition matrix of a policy (S, S), with solvers for the discounted systems.
+
+    With `is_slow` iterations are known to take longer than elimination, and are not tried.
+    """
 
     def __init__(
-        self, transition: sparse.csr_array | Callable[[], sparse.csr_array], discount: float
+        self,
+        transition: sparse.csr_array | Callable[[], sparse.csr_array],
+        discount: float,
+        *,
+        is_slow: bool = False,
     ) -> None:
         self._given = transition
         self.discount = discount
-        self._band: Band | None = None  # in which elimination was done
-        self._factors: tuple[FloatArray, IntArray] | None = None
+        self._is_slow = is_slow
+        self._way: Elimination | None = None  # that was taken
+        self._factors: Factors | None = None
 
     @cached_property
     def transition(self) -> sparse.csr_array:
@@ -51,7 +62,12 @@ class Chain:
     @property
     def is_eliminated(self) -> bool:
         """Whether answers come from elimination: as exact as they can be, whatever is asked for."""
-        return self._band is not None
+        return self._factors is not None
+
+    @property
+    def passes(self) -> float:
+        """What elimination cost, in passes over the matrix; 0 where it was not done."""
+        return 0.0 if self._way is None else self._way.passes
 
     def values(
         self, cost: FloatArray, guess: FloatArray | None = None, tol: float = 0.0
@@ -74,18 +90,19 @@ class Chain:
     def _solve(
         self, constant: FloatArray, guess: FloatArray | None, tol: float, *, transposed: bool
     ) -> FloatArray:
-        cheap = self._natural if self._natural.passes <= _CHEAP_PASSES else None
-        if (band := self._band or cheap) is not None:
-            return self._eliminated(band, constant, transposed)
+        if self._factors is None and (way := self._at_once) is not None:
+            self._eliminate(way)
+        if self._factors is not None:
+            return self._eliminated(self._factors, constant, transposed)
         system = self._system(transposed)
         x, is_solved = system.solve(constant, guess, tol, _CHEAP_PASSES)
         if not is_solved:
             # No more work on iterating than elimination would take: twice the better of the two.
-            band = self._narrowest
-            most = np.inf if band is None else band.passes
+            way = self._cheapest
+            most = np.inf if way is None else way.passes
             x, is_solved = system.solve(constant, x, tol, most)
-            if band is not None and not is_solved:
-                return self._eliminated(band, constant, transposed)
+            if way is not None and not is_solved:
+                return self._eliminated(self._eliminate(way), constant, transposed)
         return x if transposed or tol > 0.0 else self._iterated_again(system, x, constant)
 
     def _iterated_again(
@@ -98,12 +115,16 @@ class Chain:
 
         return self._refined(x, constant, solve, _ROUGH, transposed=False)
 
-    def _eliminated(self, band: Band, constant: FloatArray, transposed: bool) -> FloatArray:
-        """Return the answer of elimination in a band, corrected by what it leaves."""
+    def _eliminate(self, way: Elimination) -> Factors:
+        self._way, self._factors = way, way.factors(self.transition, self.discount)
+        return self._factors
+
+    def _eliminated(self, factors: Factors, constant: FloatArray, transposed: bool) -> FloatArray:
+        """Return the answer of elimination, corrected by what it leaves."""
         return self._refined(
-            self._banded(band, constant, transposed),
+            factors(constant, transposed),
             constant,
-            lambda residual: self._banded(band, residual, transposed),
+            lambda residual: factors(residual, transposed),
             0.0,
             transposed=transposed,
         )
@@ -145,51 +166,22 @@ class Chain:
         return float(np.max(np.abs(residual) / np.where(size > 0.0, size, 1.0)))
 
     @cached_property
-    def _natural(self) -> Band:
-        """The band of the states as they are numbered."""
-        below, above = reach(self.transition.indptr, self.transition.indices)
-        return Band.of(self.transition, np.arange(self.transition.shape[0]), below, above)
+    def _at_once(self) -> Elimination | None:
+        """The elimination that is done before any iteration is tried."""
+        if self._is_slow:
+            return self._cheapest
+        # Plain iteration takes no longer than this, whatever the chain.
+        most = min(_CHEAP_PASSES, _DIGITS / (1.0 - self.discount))
+        band = Band.as_numbered(self.transition)
+        if band.passes <= min(most, _FEW_PASSES):
+            return band
+        found = Dissection.of(self.transition, min(most, band.passes), band)
+        return band if found is None and band.passes <= most else found
 
     @cached_property
-    def _narrowest(self) -> Band | None:
-        """The narrowest band that is known, None where it is too wide for the memory."""
-        found = self._natural
-        if self.transition.nnz <= _MAX_ORDERED:
-            order = reverse_cuthill_mckee(sparse.csr_matrix(self.transition))
-            rows, columns = _places(self.transition, order)
-            offsets = columns - rows
-            widths = -int(offsets.min(initial=0)), int(offsets.max(initial=0))
-            other = Band.of(self.transition, order, *widths)
-            found = min(found, other, key=lambda band: band.passes)
-        return found if found.n_entries <= _MAX_ENTRIES else None
-
-    def _banded(self, band: Band, constant: FloatArray, transposed: bool) -> FloatArray:
-        """Return the answer of elimination, whose factors serve both systems and are kept."""
-        if self._factors is None:
-            self._band = band
-            diagonals = self._diagonals(band)
-            factors, pivots, problem = lapack.dgbtrf(
-                diagonals, band.below, band.above, overwrite_ab=True
-            )
-            assert problem == 0  # rows are diagonally dominant
-            self._factors = factors, pivots
-        x = np.empty(len(constant))
-        x[band.order], _ = lapack.dgbtrs(
-            self._factors[0], band.below, band.above, constant[band.order], self._factors[1],
-            trans=int(transposed),
-        )  # fmt: skip
-        return x
-
-    def _diagonals(self, band: Band) -> FloatArray:
-        """Return I - discount P as diagonals, below those that row exchanges may fill."""
-        row, column = _places(self.transition, band.order)
-        diagonals = np.zeros((2 * band.below + band.above + 1, len(band.order)), order="F")
-        # A plain assignment: products of sparse matrices hold every entry once.
-        diagonals[band.below + band.above + row - column, column] = (
-            -self.discount * self.transition.data
-        )
-        diagonals[band.below + band.above] += 1.0
-        return diagonals
+    def _cheapest(self) -> Elimination | None:
+        """The cheapest elimination that is known, None where all are too large for the memory."""
+        return cheapest_elimination(self.transition)
 
     def _system(self, transposed: bool) -> FixedPoint:
         return self._backward if transposed else self._forward
@@ -240,35 +232,3 @@ def mixed_rows(model: TabularModel, chances: FloatArray) -> sparse.csr_array:
     shape = (model.n_states, model.n_pairs)
     mixer = sparse.csr_array((chances[used], used, starts), shape=shape)
     return sparse.csr_array(mixer @ model.transition)
-
-
-@dataclass(frozen=True, eq=False)
-class Band:
-    """An ordering of states and how far the entries reach below and above the diagonal.
-
-    Elimination in this order fills nothing outside the band. `n_entries` is what it stores, and
-    `passes` what it costs in passes over the matrix, about.
-    """
-
-    order: IntArray
-    below: int
-    above: int
-    n_entries: int
-    passes: float
-
-    @classmethod
-    def of(cls, matrix: sparse.csr_array, order: IntArray, below: int, above: int) -> Band:
-        """Say what elimination costs in an order in which the entries reach that far."""
-        widest = max(below, above)
-        n_entries = len(order) * (3 * widest + 1)
-        # Blocked elimination does about five times as many operations a second as a sparse product.
-        passes = 0.2 * len(order) * widest * (below + above) / max(1, matrix.nnz)
-        return cls(order, below, above, n_entries, passes)
-
-
-def _places(matrix: sparse.csr_array, order: IntArray) -> tuple[IntArray, IntArray]:
-    """Return rows and columns of the entries of a matrix whose states are put in an order."""
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    rows = np.repeat(position, np.diff(matrix.indptr))
-    return rows, position[matrix.indices]
