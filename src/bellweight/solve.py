@@ -213,19 +213,6 @@ def _reached(result: Result) -> Point:
     return Point(result.moments, result.weights, result.moments_error)
 
 
-def run_part(
-    setup: Setup,
-    method: Method,
-    settings: SolveSettings,
-    *,
-    owner: Plan[Any] | None = None,
-    stop: Stop | None = None,
-    visit: Callable[[Iterate], None] | None = None,
-) -> Result:
-    """Run a method as part of a plan, `owner` if the result is to name it; Ctrl-C is passed on."""
-    return looped(setup, method, settings, owner=owner, stop=stop, visit=visit).result()
-
-
 @dataclass(frozen=True, eq=False)
 class Looped:
     """A finished run of the weight loop, of which nothing is proven yet."""
@@ -255,7 +242,10 @@ def looped(
     stop: Stop | None = None,
     visit: Callable[[Iterate], None] | None = None,
 ) -> Looped:
-    """Run a method's weight loop as part of a plan; Ctrl-C is passed on."""
+    """Run a method's weight loop as part of a plan, `owner` if the result is to name it.
+
+    Ctrl-C is passed on.
+    """
     began = time.perf_counter()
     limits = settings.stop or stop or Stop()
     with announcing(to_stderr) as compilation:

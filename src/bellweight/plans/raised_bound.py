@@ -35,7 +35,7 @@ from bellweight.program.local_terms import grid_sizes, law_moments
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
-from bellweight.solve import run_part
+from bellweight.solve import looped
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -200,7 +200,7 @@ class _Run:
         )
         seen: list[Iterate] = []
         method = Fixed("initial")
-        result = run_part(setup, method, settings, owner=self.plan, visit=seen.append)
+        result = looped(setup, method, settings, owner=self.plan, visit=seen.append).result()
         bound = result.lower_bound
         if bound is None:
             raise ArgumentError(

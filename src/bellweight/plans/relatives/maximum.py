@@ -29,7 +29,7 @@ from bellweight.policies import Greedy
 from bellweight.results.base import PlanResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
-from bellweight.solve import run_part
+from bellweight.solve import looped
 from bellweight.weights.loop import Method
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -137,7 +137,7 @@ class PointwiseMaximum(Plan[PointwiseMaximumResult]):
         """Solve for every method; return the maximum with its members."""
         began = time.perf_counter()
         setup = _setup(settings)
-        members = tuple(run_part(setup, method, settings) for method in self.methods)
+        members = tuple(looped(setup, method, settings).result() for method in self.methods)
         coef = np.array([member.coef for member in members])
         coef.setflags(write=False)
         # The members' duals belong to other programs, so ties go to the lowest action.

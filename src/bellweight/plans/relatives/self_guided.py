@@ -32,7 +32,7 @@ from bellweight.program import TabularRows, repaired
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
-from bellweight.solve import run_part
+from bellweight.solve import looped
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
@@ -139,7 +139,7 @@ class SelfGuided(Plan[SelfGuidedResult]):
         began = time.perf_counter()
         model = _checked(settings)
         plain = settings.setup()
-        results = [run_part(plain, self.weights, settings, owner=self)]
+        results = [looped(plain, self.weights, settings, owner=self).result()]
         seeds = np.random.default_rng(self.seed).integers(2**31, size=self.batches)
         waves: list[Fourier] = []
         for seed in seeds:
@@ -152,7 +152,7 @@ class SelfGuided(Plan[SelfGuidedResult]):
             waves.append(telling)
             basis = stacked_on(settings.basis, _together(waves), model.states.shape[1])
             rows = GuidedRows(model, basis, _feasible_values(model, results[-1]))
-            results.append(run_part(TabularSetup(rows), self.weights, settings, owner=self))
+            results.append(looped(TabularSetup(rows), self.weights, settings, owner=self).result())
         found = SelfGuidedResult(tuple(results), time.perf_counter() - began)
         return replace(found, warnings=found.result.warnings)
 
