@@ -120,9 +120,10 @@ def page(lines: list[Line], *, quick: bool) -> str:
     text = [
         "# Benchmarks",
         "",
-        "Made by `make bench-page`. Every ratio is against a peer measured in the same run: above",
-        "1 ours is faster. An exponent is the growth of CPU time with the size of the problem: 1",
-        "is linear. Figures that miss their target are shown like the others.",
+        f"Made by `make bench-page{' ARGS=--quick' if quick else ''}`. Every ratio is against a",
+        "peer measured in the same run: above 1 ours is faster. An exponent is the growth of CPU",
+        "time with the size of the problem: 1 is linear. Figures that miss their target are shown",
+        "like the others. Where other work keeps a machine busy, threads and workers cannot gain.",
         "",
         f"Machine: {found['processor']}, {found['cores']} cores, {found['platform']}; {versions}.",
         f"Load when the page was written: {found['load']:.1f}."
@@ -138,10 +139,14 @@ def page(lines: list[Line], *, quick: bool) -> str:
         )
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
         target = f"at most {line.target:g}" if line.limit else f"ratio {line.target:g}"
+        target = "" if line.skipped else target
         text.append(f"| {line.name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")
     text += ["", "## Remarks", ""]
     text += [
-        f"- {line.name}: {note}" for line in lines for note in (*line.notes, line.wrong) if note
+        f"- {line.name}: {note}"
+        for line in lines
+        for note in (*line.notes, line.skipped and f"not measured: {line.skipped}", line.wrong)
+        if note
     ]
     return "\n".join(text) + "\n"
 
