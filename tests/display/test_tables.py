@@ -10,7 +10,7 @@ from rich.console import Console
 
 import bellweight as bw
 from bellweight.cli.output import one_line
-from bellweight.display import Column, Table, to_csv, to_text
+from bellweight.display import Column, Table, short_text, to_csv, to_text
 from bellweight.display.screen import print_table
 from bellweight.report.document import plain
 
@@ -65,3 +65,7 @@ def test_documents_hold_no_rubbish() -> None:
 def test_notes_fit_a_screen_where_the_width_is_not_known() -> None:
     long = Table("t", (Column("a", "a"),), ({"a": 1},), ("word " * 60,))
     assert max(map(len, to_text(long).splitlines())) <= 80
+
+
+def test_numbers_of_hundreds_are_no_powers_of_ten() -> None:
+    assert [short_text(value, 2) for value in (799.4, 0.0123, 3.1)] == ["799", "0.012", "3.1"]

@@ -112,11 +112,12 @@ def difference_chart(
     exact = not widths.any()
     told = words if exact else f"{words}, with 95 % interval"
     points = Line(told, means, places, "points", None if exact else widths, marks=tuple(shown))
+    others = [(policy, gap) for policy, gap in gaps.items() if policy != reference]
     said = [
         f"{policy}: {interval_text(*gap, sign='+', between='±')}."
-        for policy, gap in list(gaps.items())[:_MOST_SAID]
+        for policy, gap in others[:_MOST_SAID]
     ]
-    more = len(gaps) - len(said)
+    more = len(others) - len(said)
     alt = f"Differences to {reference}. {' '.join(said)}" + (f" And {more} more." if more else "")
     label = "expected discounted cost, negative is better"
     return Chart(

@@ -88,7 +88,8 @@ def number_text(value: float) -> str:
 
 def short_text(value: float, digits: int = 4) -> str:
     """Return a number to a few digits; thousands in full, not as a power of ten."""
-    return f"{value:,.0f}" if 1_000.0 <= abs(value) < 1e9 else f"{value:.{digits}g}"
+    many = min(1_000.0, 10.0**digits)
+    return f"{value:,.0f}" if many <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 
 def capital(text: str) -> str:

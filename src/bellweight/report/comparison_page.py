@@ -56,14 +56,15 @@ def comparison_page(found: Comparison, title: str | None, about: Sequence[str]) 
 
 
 def plan_page(found: Presentable, title: str | None, about: Sequence[str]) -> str:
-    """Return the page of what a plan found: its pictures, its table, and its notes on top."""
+    """Return the page of what a plan found: its first note on top, then pictures, table, notes."""
     told = found.table()
-    parts = (*found.charts(), replace(told, title="", notes=()))
+    first, rest = told.notes[:1], told.notes[1:]
+    parts = (*found.charts(), replace(told, title="", notes=rest))
     sections = [
         Section("found", "What was found", "", parts),
         Section("origin", "Made by", "", (facts_table("", origin()),)),
     ]
-    return assemble(title or told.title, about or told.notes, sections)
+    return assemble(title or told.title, about or first, sections)
 
 
 def _counted(n: int, one: str, several: str) -> str:

@@ -24,7 +24,7 @@ from bellweight.report.sections import (
     settings_facts,
 )
 from bellweight.results.charts import cost_chart
-from bellweight.results.result import Result
+from bellweight.results.result import Result, terms_that_matter
 from bellweight.weights.methods import DIA, IterativeMethod
 
 _TOP = 10
@@ -146,7 +146,14 @@ def _cards(subject: Subject) -> Iterator[Card]:
     simulated = subject.evaluation or result.judgement
     if subject.half_width is not None and simulated is not None:
         tail = simulated.tail_bound
-        left = "an unknown tail" if tail is None else f"a tail of at most {short_text(tail, 3)}"
+        left = "an unknown tail"
+        if tail is not None and cost is not None:
+            useless = tail > abs(cost)
+            left = (
+                "a tail without a useful bound"
+                if useless
+                else f"a tail of at most {short_text(tail, 3)}"
+            )
         kind = f"95 % interval; {simulated.horizon:,} steps, which leave out {left}"
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
@@ -286,6 +293,7 @@ def _phases(result: Result) -> tuple[Table, ...]:
 
 def _solved(result: Result) -> Section:
     names = ", ".join(result.names[:12]) + (", ..." if len(result.names) > 12 else "")
+    coefs = np.where(terms_that_matter(result), result.coef, 0.0)
     coefficients = Table(
         "Coefficients of the value function",
         (
@@ -296,7 +304,7 @@ def _solved(result: Result) -> Section:
         tuple(
             {"name": name, "coef": coef, "moment": moment}
             for name, coef, moment in zip(
-                result.names, result.coef.tolist(), result.moments.tolist(), strict=True
+                result.names, coefs.tolist(), result.moments.tolist(), strict=True
             )
         ),
     )
@@ -343,6 +351,7 @@ def _residuals(result: Result) -> Section:
     residual = np.where(np.abs(seen.residual) <= rounding, 0.0, seen.residual)
     part = seen.share * residual
     top = np.argsort(-np.abs(part), kind="stable")[:_TOP]
+    top = top[part[top] != 0.0]
     total = float(part.sum())
     level = float(seen.share @ np.abs(seen.value)) * (1.0 - seen.backend.model.discount)
     if float(np.abs(part).sum()) <= _ROUNDING * level:

@@ -56,7 +56,8 @@ def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[
         if len(kept) == 0:
             continue
         first, last = (short_text(size, 2) for size in (kept[0, 1], kept[-1, 1]))
-        ends.append(f"{capital(label)}: {first} at first, {last} at last.")
+        once = f"{capital(label)}: {first}."
+        ends.append(once if len(kept) == 1 else f"{once[:-1]} at first, {last} at last.")
         positive = kept[kept[:, 1] > 0.0]  # zero has no place on a log axis
         some_zero |= len(positive) < len(kept)
         if len(positive):
@@ -206,7 +207,8 @@ def _pictures(
         y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
             f"{capital(line.label)}: {short_text(line.y[inside][0])} at {seen.variables[0]} = "
-            f"{cut.x[inside][0]:g}, {short_text(line.y[inside][-1])} at {cut.x[inside][-1]:g}."
+            f"{short_text(cut.x[inside][0])}, {short_text(line.y[inside][-1])} at "
+            f"{short_text(cut.x[inside][-1])}."
             for line in drawn
         )
         return (
@@ -229,8 +231,8 @@ def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], a
     changes = np.flatnonzero(np.diff(actions)) + 1
     if len(changes) == 0:
         return f"In the states shown: {names[int(actions[0])]} everywhere."
-    parts = [f"In the states shown: {names[int(actions[0])]} from {axis} = {x[0]:g}"]
-    parts += [f"{names[int(actions[place])]} from {x[place]:g}" for place in changes[:8]]
+    parts = [f"In the states shown: {names[int(actions[0])]} from {axis} = {short_text(x[0])}"]
+    parts += [f"{names[int(actions[place])]} from {short_text(x[place])}" for place in changes[:8]]
     more = "" if len(changes) <= 8 else f", and {len(changes) - 8} more changes"
     return ", ".join(parts) + more + "."
 
@@ -244,7 +246,8 @@ def _price_chart(seen: Visited) -> Chart:
         "value", "Value of one more unit of each state variable", "state variable",
         "expected discounted cost",
         (Line("price", np.arange(len(names), dtype=np.float64), prices, "points", who=PROGRAM),),
-        f"The largest is {short_text(prices[dearest])} for {names[dearest]}.",
+        f"One more unit of {names[dearest]} adds {short_text(prices[dearest])} to the expected "
+        f"discounted cost{', which is the most' * (len(names) > 1)}.",
         x_names=names,
     )  # fmt: skip
 

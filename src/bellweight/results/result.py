@@ -412,7 +412,7 @@ def dual_text(share: float) -> str:
 
 def value_text(result: Result) -> str:
     """Return the approximate cost-to-go as a sum, its first terms."""
-    terms = zip(result.coef, result.names, _matters(result), strict=True)
+    terms = zip(result.coef, result.names, terms_that_matter(result), strict=True)
     shown = [_term(value, name) for value, name, matters in terms if matters]
     if len(shown) > _TERMS:
         shown = [*shown[:_TERMS], f"+ ... ({len(shown) - _TERMS} more)"]
@@ -420,7 +420,7 @@ def value_text(result: Result) -> str:
     return f"-{text[2:]}" if text.startswith("- ") else text or "0"
 
 
-def _matters(result: Result) -> BoolArray:
+def terms_that_matter(result: Result) -> BoolArray:
     """Return which terms (K,) are more than what rounding left of a zero.
 
     Looked at where rows are tight, and on average: a tiny coefficient of a high power may matter.
@@ -568,6 +568,8 @@ def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
 
 def _simulated(found: Judgement) -> str:
     tail = "" if found.tail_bound is None else f", tail at most {short_text(found.tail_bound, 3)}"
+    if found.tail_bound is not None and found.tail_bound > abs(found.cost.mean):
+        tail = ", the bound on its tail is of no use"
     return f"{found.episodes:,} episodes of {found.horizon:,} steps{tail}"
 
 

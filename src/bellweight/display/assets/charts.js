@@ -31,6 +31,7 @@
       margin: { l: place.clientWidth < NARROW ? 55 : 75, r: 20, t: 10, b: 50 },
       height: Number(place.dataset.height),
       hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: ink } },
+      modebar: { bgcolor: colour("--panel"), color: colour("--soft"), activecolor: ink },
       ...(printing ? { width: PAPER } : {}),
       xaxis: axis(spec.layout.xaxis),
       yaxis: axis(place.clientWidth < NARROW || !spec.wide ? spec.layout.yaxis

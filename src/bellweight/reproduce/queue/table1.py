@@ -16,6 +16,7 @@ import numpy as np
 
 from bellweight.certificates.certificate import Certificate
 from bellweight.certificates.certifying import certify
+from bellweight.common import tolerances
 from bellweight.common.status import Status
 from bellweight.display import Column, Table
 from bellweight.evaluation.evaluate import Evaluation
@@ -315,7 +316,7 @@ def _shown_row(row: Row) -> dict[str, Any]:
         "simulated": row.simulated,
         "paper": row.paper,
         "tail": row.tail,
-        "loss": row.loss,
+        "loss": row.loss if row.loss > tolerances.SAME_COST * row.exact else 0.0,
         "bound": _useful(row),
         "ended": ended(row.iterations, row.status),
     }
