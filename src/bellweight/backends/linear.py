@@ -24,7 +24,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
-from bellweight.policies import Greedy, Policy, Support, Uniform
+from bellweight.policies import Policy, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
 from bellweight.policies.states import one_state, several_states
@@ -56,10 +56,6 @@ class LinearSetup(SimulatedSetup):
         return LinearBackend(self.rows.model)
 
     @property
-    def listed_rows(self) -> None:
-        return None
-
-    @property
     def size_text(self) -> str:
         model = self.rows.model
         counts = f"{model.dimension} state and {model.n_action_variables} action variables"
@@ -68,9 +64,6 @@ class LinearSetup(SimulatedSetup):
     @property
     def n_columns(self) -> int:
         return self.rows.n_pairs
-
-    def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
         return Point(np.append(1.0, self.rows.model.initial_mean))
@@ -147,12 +140,11 @@ class LinearBackend(Backend[LinearModel]):
     def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> LinearSetup:
         if rows is not None and not isinstance(rows, PricedRows):
             raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
-        if settings.regularisation > 0.0:
-            raise ArgumentError(
-                f"regularisation is {settings.regularisation:g}, expected 0 for a linear model: it "
-                "needs all rows, and pricing finds them one by one; to_tabular() lists them where "
-                "they are few"
-            )
+        settings.refuse_regularisation(
+            "for a linear model",
+            "it needs all rows, and pricing finds them one by one; to_tabular() lists them where "
+            "they are few",
+        )
         return LinearSetup((rows or PricedRows()).on(self.model, basis), settings)
 
     def some_rows(self, basis: Basis, states: FloatArray) -> LinearRows:
