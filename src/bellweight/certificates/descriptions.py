@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis import Basis, Indicator
 from bellweight.basis.compiled import CompiledBasis
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, dense
 from bellweight.common.status import BasisError
 from bellweight.models import StepModel, TabularModel
 from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
@@ -38,12 +37,11 @@ def describe_basis(model: TabularModel, basis: Basis) -> dict[str, Any]:
     try:
         words = basis.words(dimension)
     except BasisError:
-        features = basis.on(model.states)(model.states)
-        dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
-        if dense.size > _MOST_ENTRIES:
-            reason = f"the features have {dense.size:,} entries, too many to be recorded"
+        features = dense(basis.on(model.states)(model.states))
+        if features.size > _MOST_ENTRIES:
+            reason = f"the features have {features.size:,} entries, too many to be recorded"
             return {"kind": "unknown", "reason": reason}
-        return {"kind": "features", "features": dense.tolist()}
+        return {"kind": "features", "features": features.tolist()}
     exponents = [[word.count(i) for i in range(dimension)] for word in words]
     return {"kind": "monomials", "exponents": exponents}
 

@@ -27,12 +27,11 @@ from functools import cached_property
 from itertools import chain, combinations
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis import Basis, Function, Hinge, Indicator, StateIndicator
 from bellweight.basis.located import extended
 from bellweight.common import tolerances
-from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, dense
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import residuals
 from bellweight.models import TabularModel
@@ -197,9 +196,7 @@ class PricedChoice:
     def _span(self) -> FloatArray:
         """Orthonormal directions (n, rank) of the basis where the dual is out of balance."""
         basis = extended(self._basis, self._added, self._points.shape[1])
-        features = basis(self._points)
-        dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
-        weighted = dense * np.sqrt(self._size)[:, None]
+        weighted = dense(basis(self._points)) * np.sqrt(self._size)[:, None]
         length = np.linalg.norm(weighted, axis=0)
         left, singular, _ = np.linalg.svd(weighted[:, length > 0.0] / length[length > 0.0], False)
         return np.asarray(left[:, singular > tolerances.DEPENDENT * singular[0]])

@@ -44,7 +44,7 @@ from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.simulation import Simulation
-from bellweight.solve import solve
+from bellweight.solve import solved
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA
 from bellweight.weights.plan import Plan, SolveSettings
@@ -271,11 +271,8 @@ class _Run:
     def _solved(self, new: tuple[Function, ...]) -> Result:
         settings = self.settings
         basis = extended(self._basis, (*self.added, *new), self.dimension)
-        result = solve(
-            self.model, basis, self.plan.method, rows=settings.rows, simulation=settings.simulation,
-            stop=self._stop(), regularisation=settings.regularisation, seed=settings.seed,
-            jobs=settings.jobs, progress=settings.progress, judge=False,
-        )  # fmt: skip
+        step = replace(settings, basis=basis, stop=self._stop(), judge=False)
+        result = solved(self.plan.method, step)
         if self.backend.lists_states and result.weights is None:
             raise ArgumentError(
                 f"{result.method_name} gives moments only, expected weights over the states: the "

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Iterate, setup_of
+from bellweight.backends import Estimate, Iterate
 from bellweight.basis import Basis, ClippedProducts, Hinge, Located, Stacked
 from bellweight.basis.composed import stacked_on
 from bellweight.common import checks, files, tolerances
@@ -195,9 +195,7 @@ class _Run:
         if new:
             added = Stacked(*self._added, *new)
             self.basis = stacked_on(settings.basis, added, self.dimension)
-        setup = setup_of(
-            self.model, self.basis, LocalRows(), settings.simulation, settings.seed, settings.jobs
-        )
+        setup = replace(settings, basis=self.basis, rows=LocalRows()).setup()
         seen: list[Iterate] = []
         method = Fixed("initial")
         result = looped(setup, method, settings, owner=self.plan, visit=seen.append).result()

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, Matrix, first_index
+from bellweight.common.checks import FloatArray, dense, first_index
 from bellweight.common.status import BasisError, PolicyError
 from bellweight.models import (
     EventModel,
@@ -119,7 +118,7 @@ def check_policy(policy: Policy, model: Model) -> Report:
 def _check_functions(basis: Basis, points: FloatArray) -> None:
     """Check that the functions treat each state by itself, repeatably, and leave it alone."""
     given = points.copy()
-    whole = _dense(basis(given))
+    whole = dense(basis(given))
     if not np.array_equal(given, points):
         x = int(np.argmax((given != points).any(axis=1)))
         raise BasisError(
@@ -127,8 +126,8 @@ def _check_functions(basis: Basis, points: FloatArray) -> None:
             f"{given[x].tolist()}: work on a copy"
         )
     some = np.unique(np.linspace(0, len(points) - 1, _SAMPLE).astype(np.int64))
-    pieces = np.vstack([_dense(basis(points[x : x + 1])) for x in some])
-    again = _dense(basis(points[some]))
+    pieces = np.vstack([dense(basis(points[x : x + 1])) for x in some])
+    again = dense(basis(points[some]))
     for found, how in ((again, "when asked again"), (pieces, "when asked for alone")):
         if found.shape != (len(some), whole.shape[1]):
             raise BasisError(
@@ -144,7 +143,3 @@ def _check_functions(basis: Basis, points: FloatArray) -> None:
                 f"basis function {k} at state {points[x].tolist()} is {whole[x, k]} at first and "
                 f"{found[wrong]} {how}, expected the same: let each row depend on its state only"
             )
-
-
-def _dense(features: Matrix) -> Any:
-    return features.toarray() if sparse.issparse(features) else np.asarray(features)
