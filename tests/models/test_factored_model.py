@@ -211,5 +211,5 @@ def test_bad_input_is_refused_with_its_place(change: dict[str, Any], words: str)
 def test_a_state_of_the_wrong_kind_is_refused(model: FactoredModel) -> None:
     with pytest.raises(bw.errors.ModelError, match=r"expected \(n, 3\)"):
         model.check_states([[0, 1]])
-    with pytest.raises(bw.errors.ModelError, match=r"coordinate 2 is none of 0 to 3"):
+    with pytest.raises(bw.errors.ModelError, match=r"coordinate 2 lies outside \[0, 3\]"):
         model.check_states([[0, 1, 4]])

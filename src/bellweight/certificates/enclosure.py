@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.certificates.record import Record
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import (
     Doubled,
@@ -97,8 +98,7 @@ class Described:
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         assert self.features is not None
-        for start in range(0, self.n_states, _BLOCK):
-            states = slice(start, min(start + _BLOCK, self.n_states))
+        for states in blocks(self.n_states, _BLOCK):
             yield states, self.features(states)
 
 
