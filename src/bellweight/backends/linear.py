@@ -77,36 +77,45 @@ class LinearSetup(SimulatedSetup):
         rollout = _WatchedRollout(self.backend.episodes(policy), self.rows.box)
         task = Task(rollout.block, horizon, stream_keys(seed))
         blocks = run_blocks(task, 0, episodes, self.jobs)
+        seen = BoxWatch(self.rows.box)
+        for _, watch in blocks:
+            seen.join(watch)
         costs = np.concatenate([block[0] for block in blocks])
-        watches = [block[1] for block in blocks]
-        outside = sum(watch.outside for watch in watches)
-        if outside == 0:
-            return costs, None
-        low, high = self.rows.box
-        least = np.min([watch.least for watch in watches], axis=0)
-        most = np.max([watch.most for watch in watches], axis=0)
-        k = int(np.argmax(np.maximum(low - least, most - high)))
-        reached = most[k] if most[k] - high[k] >= low[k] - least[k] else least[k]
-        share = outside / sum(watch.visits for watch in watches)
-        numbers = (float(reached), float(low[k]), float(high[k]))
-        return costs, Outside(share, self.rows.model.state_names[k], *numbers)
+        return costs, seen.outside(self.rows.model.state_names)
 
 
-class _Watch:
+class BoxWatch:
     """Counts the visited states that lie outside a box, and how far out they are."""
 
     def __init__(self, box: tuple[FloatArray, FloatArray]) -> None:
         self.low, self.high = box
-        self.visits = self.outside = 0
+        self.visits = self.left = 0
         self.least, self.most = np.array(self.low), np.array(self.high)
 
     def see(self, states: FloatArray) -> None:
-        """Look at the states (n, d) of one step."""
+        """Look at states (n, d)."""
         beyond = (states < self.low) | (states > self.high)
         self.visits += len(states)
-        self.outside += int(beyond.any(axis=1).sum())
+        self.left += int(beyond.any(axis=1).sum())
         self.least = np.minimum(self.least, states.min(axis=0))
         self.most = np.maximum(self.most, states.max(axis=0))
+
+    def join(self, other: BoxWatch) -> None:
+        """Add what another watch of the same box has seen."""
+        self.visits += other.visits
+        self.left += other.left
+        self.least = np.minimum(self.least, other.least)
+        self.most = np.maximum(self.most, other.most)
+
+    def outside(self, names: tuple[str, ...]) -> Outside | None:
+        """Return how far states left the box, None where none did; `names` are the variables'."""
+        if self.left == 0:
+            return None
+        below, above = self.low - self.least, self.most - self.high
+        k = int(np.argmax(np.maximum(below, above)))
+        reached = self.most[k] if above[k] >= below[k] else self.least[k]
+        numbers = (float(reached), float(self.low[k]), float(self.high[k]))
+        return Outside(self.left / self.visits, names[k], *numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +125,8 @@ class _WatchedRollout:
     rollout: LinearRollout
     box: tuple[FloatArray, FloatArray]
 
-    def block(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[FloatArray, _Watch]:
-        watch = _Watch(self.box)
+    def block(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[FloatArray, BoxWatch]:
+        watch = BoxWatch(self.box)
         return self.rollout.watched(first, last, horizon, keys, watch.see), watch
 
 

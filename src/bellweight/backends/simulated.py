@@ -30,6 +30,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models.function_model import FunctionModel
+from bellweight.models.local import LocalStructure
 from bellweight.policies import Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
@@ -214,6 +215,10 @@ class FunctionBackend(Backend[AnyFunctionModel]):
     samples_states = True
     sampled_setup: type[SampledSetup] = SampledSetup
 
+    @property
+    def structure(self) -> LocalStructure | None:
+        return self.model.structure
+
     def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> FunctionSetup:
         if rows is None:
             rows = self._usual_rows(basis, settings.seed)
@@ -239,7 +244,7 @@ class FunctionBackend(Backend[AnyFunctionModel]):
 
     def _usual_rows(self, basis: Basis, seed: int) -> LocalRows | SampledRows:
         """Return the rows of all states where elimination finds them, otherwise sampled ones."""
-        if self.model.structure is None:
+        if self.structure is None:
             return self._usual_states(seed)
         try:
             LocalRows().on(self.model, basis)

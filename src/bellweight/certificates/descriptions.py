@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from bellweight.policies import (
     DualSoftmax,
     Greedy,
     Policy,
+    Support,
     TablePolicy,
     Uniform,
     by_state,
@@ -115,20 +117,27 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
         dual = policy.extended_dual(model)
-        return {
-            "kind": "softmax",
-            "target": describe_policy(model, policy.target),
-            "states": dual.indices(model).tolist(),
-            "actions": dual.actions.tolist(),
-            "values": dual.values.tolist(),
-            "temperature": policy.temperature,
-            "smoothing_mass": policy.smoothing_mass,
-        }
+        own = replace(dual, states=dual.indices(model))
+        return _described_softmax(policy, own, describe_policy(model, policy.target))
     chances = checked_probabilities(model, policy)
     certain = np.flatnonzero(chances >= 1.0)
     if len(certain) == model.n_states:
         return {"kind": "actions", "actions": model.pair_action[certain].tolist()}
     return {"kind": "probabilities", "chances": chances.tolist()}
+
+
+def _described_softmax(
+    policy: DualSoftmax, dual: Support, target: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "kind": "softmax",
+        "target": target,
+        "states": np.asarray(dual.states).tolist(),
+        "actions": np.asarray(dual.actions).tolist(),
+        "values": np.asarray(dual.values).tolist(),
+        "temperature": float(policy.temperature),
+        "smoothing_mass": float(policy.smoothing_mass),
+    }
 
 
 def describe_linear_policy(policy: Policy) -> dict[str, Any]:
@@ -139,16 +148,6 @@ def describe_linear_policy(policy: Policy) -> dict[str, Any]:
         ties = None if policy.preference is None else np.asarray(policy.preference).tolist()
         return {"kind": "greedy", "coef": np.asarray(policy.coef).tolist(), "preference": ties}
     if isinstance(policy, DualSoftmax):
-        target = describe_linear_policy(policy.target)
-        dual = policy.dual
-        return {
-            "kind": "softmax",
-            "target": target,
-            "states": np.asarray(dual.states).tolist(),
-            "actions": np.asarray(dual.actions).tolist(),
-            "values": np.asarray(dual.values).tolist(),
-            "temperature": float(policy.temperature),
-            "smoothing_mass": float(policy.smoothing_mass),
-        }
+        return _described_softmax(policy, policy.dual, describe_linear_policy(policy.target))
     reason = f"the policy is a {type(policy).__name__}, which a certificate cannot hold"
     return {"kind": "unknown", "reason": reason}

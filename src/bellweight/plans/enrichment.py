@@ -211,15 +211,15 @@ class Enriched(Plan[EnrichedResult]):
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
         """Solve, add functions where the dual has no mass, and solve again while that helps."""
-        rows, model = settings.setup().listed_rows, settings.model
-        if rows is None or getattr(model, "value_counts", None) is not None:
+        rows, backend = settings.setup().listed_rows, backend_of(settings.model)
+        if rows is None or not backend.lists_successors:
             raise ArgumentError(
-                f"Enriched got {model!r}, whose rows are not listed or whose successors are not, "
-                "expected a tabular model, or an event or step model with rows=SampledRows("
-                "sample_states(model, 2000)): plans.RaisedBound() lets the basis grow where "
-                "LocalRows() apply, and to_tabular() lists small models"
+                f"Enriched got {settings.model!r}, whose rows are not listed or whose successors "
+                "are not, expected a tabular model, or an event or step model with rows="
+                "SampledRows(sample_states(model, 2000)): plans.RaisedBound() lets the basis grow "
+                "where LocalRows() apply, and to_tabular() lists small models"
             )
-        if backend_of(model).samples_states:  # the same ones in every round
+        if backend.samples_states:  # the same ones in every round
             settings = replace(settings, rows=SampledRows(rows.states, rows.origin))  # type: ignore[attr-defined]
         return _Run(self, settings).until_stopped()
 

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Iterate
+from bellweight.backends import Estimate, Iterate, backend_of
 from bellweight.basis import Basis, ClippedProducts, Hinge, Located, Stacked
 from bellweight.basis.composed import stacked_on
 from bellweight.common import checks, files, tolerances
@@ -146,7 +146,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
     def run(self, settings: SolveSettings) -> RaisedBoundResult:
         """Solve, add the functions of the highest price, and solve again while that helps."""
         model = settings.model
-        if getattr(model, "structure", None) is None:
+        if backend_of(model).structure is None:
             raise ArgumentError(
                 f"RaisedBound got {model!r}, expected an event model with declared scopes or a "
                 "factored model: use Enriched() for tabular models"

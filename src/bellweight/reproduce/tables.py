@@ -28,9 +28,10 @@ def judged_table(
     """
     judged = list(rows)
     why = reasons(verdict for _, verdict in judged)
-    words = [marked(verdict, why) for _, verdict in judged]
-    rows = zip(words, judged, strict=True)
-    shown = tuple({**row, "verdict": word or row.get("verdict")} for word, (row, _) in rows)
+    shown = tuple(
+        row if verdict is None else {**row, "verdict": marked(verdict, why)}
+        for row, verdict in judged
+    )
     last = Column("verdict", "verdict", right=False)
     return Table(title, (*columns, last), shown, (*numbered(why), *notes))
 

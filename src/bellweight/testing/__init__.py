@@ -54,17 +54,15 @@ class _Kind:
     points: Callable[[Any], FloatArray]
 
 
+def _given_by_functions(check: Callable[[Any], Report]) -> _Kind:
+    return _Kind(check, check_event_policy, lambda model: visited_states(model).astype(np.float64))
+
+
 _KINDS = {
     TabularModel: _Kind(check_tabular, check_tabular_policy, lambda model: model.states),
-    EventModel: _Kind(
-        check_events, check_event_policy, lambda model: visited_states(model).astype(np.float64)
-    ),
-    StepModel: _Kind(
-        check_steps, check_event_policy, lambda model: visited_states(model).astype(np.float64)
-    ),
-    FactoredModel: _Kind(
-        check_factors, check_event_policy, lambda model: visited_states(model).astype(np.float64)
-    ),
+    EventModel: _given_by_functions(check_events),
+    StepModel: _given_by_functions(check_steps),
+    FactoredModel: _given_by_functions(check_factors),
     LinearModel: _Kind(check_linear, check_linear_policy, lambda model: LinearSample(model).states),
 }
 
