@@ -1,8 +1,8 @@
 """Conformance checks that users run on their own models, bases and policies.
 
     bw.testing.check_model(model)
-    bw.testing.check_basis(basis, model)
-    bw.testing.check_policy(policy, model)
+    bw.testing.check_basis(model, basis)
+    bw.testing.check_policy(model, policy)
 
 Each looks for what the solver relies on and raises the matching error, which says what is wrong,
 where, what was found and what to do. Otherwise it returns a short report of what was looked at,
@@ -72,7 +72,7 @@ def check_model(model: Model) -> Report:
     return entry_for(model, _KINDS).model(model)
 
 
-def check_basis(basis: Basis, model: Model) -> Report:
+def check_basis(model: Model, basis: Basis) -> Report:
     """Check that a basis suits a model: shapes, repeatability, bounds, the constant in its span."""
     if not isinstance(basis, Basis):
         raise BasisError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
@@ -101,7 +101,7 @@ def check_basis(basis: Basis, model: Model) -> Report:
     return Report(f"{type(basis).__name__} on {model.name}", checked, tuple(notes))
 
 
-def check_policy(policy: Policy, model: Model) -> Report:
+def check_policy(model: Model, policy: Policy) -> Report:
     """Check that a policy acts on a model: a distribution in every state, admissible actions."""
     if not isinstance(policy, Policy):
         raise PolicyError(
