@@ -69,21 +69,28 @@ def scheduling(
         "capacity": capacity, "diversion": diversion, "horizon": horizon, "targets": targets,
         "arrivals": arrivals, "penalties": penalties, "diversion_costs": diversion_costs,
     }  # fmt: skip
-    asked: Any = replace(usual, **{name: x for name, x in given.items() if x is not None})
+    changed: Any = {name: value for name, value in given.items() if value is not None}
+    return _clinic(f"{size} clinic", replace(usual, **changed), arrival_limits, discount)
+
+
+def _clinic(
+    name: str, asked: Any, arrival_limits: Sequence[int] | None, discount: float
+) -> LinearModel:
+    """Return the equations of a clinic with these parameters, which are checked here."""
     places = checks.count(asked.capacity, "capacity")
     overtime = checks.count(asked.diversion, "diversion", 0)
     days = range(1, checks.count(asked.horizon, "horizon", least=2) + 1)
     means = _by_class(asked.arrivals, "arrivals")
     classes = range(1, len(means) + 1)
     target, penalty, price = (
-        _by_class(getattr(asked, name), name, len(means))
-        for name in ("targets", "penalties", "diversion_costs")
+        _by_class(getattr(asked, part), part, len(means))
+        for part in ("targets", "penalties", "diversion_costs")
     )
     limit = _limits(arrival_limits, means)
     law = {i: Law.poisson(means[i], limit[i]) for i in classes}
     late = {(i, n): max(n - target[i], 0.0) * penalty[i] for i in classes for n in days}
 
-    clinic = LinearBuilder(discount=discount, name=f"{size} clinic")
+    clinic = LinearBuilder(discount=discount, name=name)
     booked = clinic.states(
         "booked", days, upper=places, initial=Law.uniform(0, places), words=["day"]
     )
