@@ -17,7 +17,7 @@ import pytest
 from fuzz import rational
 from fuzz.cases import record
 from fuzz.named import LONG, NAMED
-from fuzz.run import known_lines
+from fuzz.run import known_lines, records
 from scipy.optimize import linprog
 
 import bellweight as bw
@@ -133,6 +133,13 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
     cases = [line["case"] for line in known_lines(output)]
     assert sorted(cases) == [0, 1, 2, 3, 4], told.stderr
     assert "all" in told.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="CPU time has no limit there")
+def test_a_case_that_computes_too_long_is_ended_and_the_next_is_run() -> None:
+    found = list(records(["kinks-4000-18-empty", 8], jobs=1, limit=1.0))
+    assert found[0]["wrong"] == [("hang", "too much time of the CPU")]
+    assert {line["case"] for line in found} == {"kinks-4000-18-empty", 8}
 
 
 # A judge that notices nothing is worth nothing
