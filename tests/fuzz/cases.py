@@ -17,6 +17,9 @@ from .linear import LinearCase, linear_case
 from .program import Findings
 
 FAMILIES = ("tiny",) * 6 + ("medium",) * 2 + ("event", "linear")
+RARE = 1_000_000
+"""From this number on, states with next to no weight may decide about the cost."""
+MADE = {"tiny": tabular.tiny, "medium": tabular.medium, "rare": tabular.rare}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +42,12 @@ class Case:
 def case(number: int) -> Case | EventCase | LinearCase:
     """Return the case of a number."""
     rng = np.random.default_rng([number, 12])
-    family = FAMILIES[number % len(FAMILIES)]
+    family = "rare" if number >= RARE else FAMILIES[number % len(FAMILIES)]
     if family == "event":
         return event_case(number, rng)
     if family == "linear":
         return linear_case(number, rng)
-    model = tabular.tiny(rng) if family == "tiny" else tabular.medium(rng)
+    model = MADE[family](rng)
     basis, basis_text = settings.basis(rng, model)
     method, method_text = settings.method(rng, model)
     delta = 0.0

@@ -141,6 +141,11 @@ class TabularRows(ListedRows):
         ahead = total_by_group(terms, following.indptr)
         return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
 
+    @property
+    def largest_cost(self) -> float:
+        """The largest cost of a pair, without its sign."""
+        return float(np.abs(self.pair_cost).max())
+
     def exact_moments(self, weights: FloatArray) -> Doubled:
         found = doubled(np.zeros(self._n_basis))
         for states, block in self._feature_blocks():
