@@ -23,8 +23,9 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.models import TabularModel
+from bellweight.models.kernels.layouts import Scale
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.row_blocks import RowBlock, Scale, found_in, joined
+from bellweight.program.row_blocks import RowBlock, found_in, joined
 
 
 @dataclass(frozen=True)
