@@ -1,4 +1,4 @@
-"""What depends on the kind of a model, behind one interface: see `tabular`, `event`, `linear`."""
+"""The interface behind which everything stands that depends on the kind of a model."""
 
 from __future__ import annotations
 

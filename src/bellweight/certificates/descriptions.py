@@ -98,9 +98,9 @@ def box_reason(model: StepModel) -> str:
 
 
 def proper(model: TabularModel, policy: Policy) -> Policy:
-    """Return a policy whose probabilities sum to one up to rounding, not only to eight digits.
+    """Return a policy whose probabilities sum to one up to rounding; eight digits are allowed.
 
-    Missing probability would count as a cost of zero, multiplied by 1 / (1 - discount).
+    What is missing of one would count as time without costs, for 1 / (1 - discount) steps.
     """
     chances = checked_probabilities(model, policy)
     totals = by_state(model, chances)

@@ -6,8 +6,8 @@ on the cost of every policy. A function f that is not in the basis would let it 
     | moment of f  -  dual' (row of f) |
 
 with the coefficient of f: its price. Candidates are hinges of one coordinate and products of two
-clipped coordinates; they are compared by their price per unit of slope, the dearest are added, and
-the program is solved again, until the bound stops rising.
+clipped coordinates; they are compared by their price per unit of slope, those of the highest price
+are added, and the program is solved again, until the bound stops rising.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Run:
             reason = self._reason()
             if reason:
                 return reason
-            new = self._dearest(found, self.plan.functions - len(self._added))
+            new = self._of_highest_price(found, self.plan.functions - len(self._added))
             if not new:
                 return "nothing to add: the dual balances every candidate"
 
@@ -232,7 +232,7 @@ class _Run:
                 return f"the last {rounds} raised the bound by less than {plan.tol:g} of it"
         return ""
 
-    def _dearest(self, found: Iterate, most: int) -> list[Basis]:
+    def _of_highest_price(self, found: Iterate, most: int) -> list[Basis]:
         """Return the candidates of the highest price, as long as the search stays small enough."""
         rows = found.setup.rows
         assert isinstance(rows, EliminatedRows)
