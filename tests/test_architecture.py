@@ -403,7 +403,15 @@ def test_all_names_exist_and_none_is_forgotten() -> None:
 
 def test_parts_of_the_compiled_loops_use_only_parts_before_them() -> None:
     folder = SOURCE / "models" / "kernels"
-    library = {"features", "layouts", "many_features", "noise_draws", "records", "tables"}
+    library = {
+        "closest",
+        "features",
+        "layouts",
+        "many_features",
+        "noise_draws",
+        "records",
+        "tables",
+    }
     for kind in kernels.KINDS:
         known = {"user_functions", *library}
         for part in kernels.parts(kind):

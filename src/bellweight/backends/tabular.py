@@ -10,7 +10,8 @@ import numpy as np
 from bellweight import exact
 from bellweight.backends.backend import Backend, Visited, values_by
 from bellweight.backends.estimate import Estimate
-from bellweight.backends.setup import Point, RunSettings, Setup
+from bellweight.backends.setup import Point, RunSettings, Setup, Solvable
+from bellweight.backends.state_program import StateProgram
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common import checks, tolerances
@@ -45,6 +46,11 @@ class TabularSetup(Setup):
         sense = ", costs are minus rewards" if model.sense == "max" else ""
         counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs{sense}"
         return f"{counts}, discount {model.discount:g}"
+
+    def program(self, reference: FloatArray | None = None) -> Solvable:
+        if self._program is None and not self.regularisation and StateProgram.fits(self.rows):
+            self._program = StateProgram(self.rows)
+        return super().program(reference)
 
     def occupancy(self, policy: Policy) -> Occupancy:
         return exact_occupancy(self.rows.model, policy)
