@@ -18,7 +18,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
 from bellweight.evaluation.race import SimulatedRace
 from bellweight.plans import auto
-from bellweight.plans.auto import default_regularisations, portfolio
+from bellweight.plans.portfolio import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
 from bellweight.simulation import BLOCK
 
@@ -145,7 +145,7 @@ def test_only_bounds_that_can_matter_are_proven(
         return prove(self, *given)
 
     monkeypatch.setattr(kind, "proven", counted)
-    smooth = {f"smooth {d:g}": auto.Candidate(bw.Fixed(), d) for d in (1e-3, 2e-3, 3e-3)}
+    smooth = {f"smooth {d:g}": bw.plans.Candidate(bw.Fixed(), d) for d in (1e-3, 2e-3, 3e-3)}
     race = bw.solve(small_queue, QUADRATIC, bw.Auto({"plain": bw.DIA(), **smooth}))
     assert race.result is not None
     assert proven == [0.0, race.result.regularisation]
@@ -159,9 +159,9 @@ def test_nothing_is_tried_after_a_policy_that_is_proven_optimal(
     small_queue: bw.TabularModel,
 ) -> None:
     candidates = {
-        "bound": auto.Candidate(bw.Fixed()),
-        "again": auto.Candidate(bw.Fixed(), 1e-9),
-        "never": auto.Candidate(bw.PIA()),
+        "bound": bw.plans.Candidate(bw.Fixed()),
+        "again": bw.plans.Candidate(bw.Fixed(), 1e-9),
+        "never": bw.plans.Candidate(bw.PIA()),
     }
     race = bw.solve(small_queue, bw.Indicator(), bw.Auto(candidates))
     assert any("is proven optimal: 2 candidates" in note for note in race.notes)

@@ -9,7 +9,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.backends import setup
-from bellweight.plans.auto import Auto, Candidate
+from bellweight.plans import Auto, Candidate
 from bellweight.plans.relatives.smoothed_program import SmoothedProgram
 from bellweight.program import (
     AllRows,
