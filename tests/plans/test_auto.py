@@ -13,7 +13,6 @@ import pytest
 from cli_runs import failure
 
 import bellweight as bw
-from bellweight.backends import setup_of
 from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
@@ -138,7 +137,7 @@ def test_on_an_enumerated_model_nobody_alone_is_better(queue: bw.TabularModel) -
 def test_only_bounds_that_can_matter_are_proven(
     small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proven, kind = [], type(setup_of(small_queue, QUADRATIC))
+    proven, kind = [], type(bw.weights.SolveSettings(model=small_queue, basis=QUADRATIC).setup())
     prove = kind.proven
 
     def counted(self: Any, *given: Any) -> Any:
@@ -250,7 +249,7 @@ def test_pia_brings_its_iterates() -> None:
 
 
 def test_the_default_portfolio_has_every_kind_of_candidate() -> None:
-    setup = setup_of(em.network(), QUADRATIC, rows_of())
+    setup = bw.weights.SolveSettings(model=em.network(), basis=QUADRATIC, rows=rows_of()).setup()
     deltas = default_regularisations(setup)
     candidates = portfolio(deltas)
     kinds = {type(candidate.method) for candidate in candidates.values()}

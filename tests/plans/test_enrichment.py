@@ -177,7 +177,7 @@ def test_the_final_result_is_an_ordinary_one(
     assert np.array_equal(there.on(short_queue).probabilities(short_queue), chances)
     again = bw.solve(short_queue, loaded.basis, bw.DIA())
     assert again.cost.mean == pytest.approx(grown.cost.mean)
-    bw.testing.check_basis(loaded.basis, short_queue)
+    bw.testing.check_basis(short_queue, loaded.basis)
 
 
 def test_it_shows_itself(grown: bw.plans.EnrichedResult) -> None:

@@ -29,6 +29,7 @@ from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.models import TabularModel
 
 _CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
+_KRYLOV_PASSES = 70.0  # the same times sqrt(1 - discount): GMRES takes about as many
 _FEW_PASSES = 100  # for which no other way is looked for: no order, of a table no matrix
 _DIGITS = 36.0  # logarithm of what rounding leaves of an error
 _REFINEMENTS = 3
@@ -170,8 +171,10 @@ class Chain:
         """The elimination that is done before any iteration is tried."""
         if self._is_slow:
             return self._cheapest
-        # Plain iteration takes no longer than this, whatever the chain.
-        most = min(_CHEAP_PASSES, _DIGITS / (1.0 - self.discount))
+        # Plain iteration takes no longer than the second, whatever the chain, and GMRES as a rule
+        # no longer than the third.
+        left = 1.0 - self.discount
+        most = min(_CHEAP_PASSES, _DIGITS / left, _KRYLOV_PASSES / np.sqrt(left))
         band = Band.as_numbered(self.transition)
         if band.passes <= min(most, _FEW_PASSES):
             return band

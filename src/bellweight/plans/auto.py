@@ -237,7 +237,7 @@ class _Search:
         self._ready: set[str] = set()
         self._seconds_per_episode = 0.0
         self._setup: Setup | None = None
-        self._hopeless: list[str] = []
+        self._passed_over: list[str] = []
 
     def run(self) -> RaceResult:
         auto = self.auto
@@ -345,14 +345,14 @@ class _Search:
                 self._failed[name] = "not tried, the time was up"
                 continue
             if self._cannot_win(name, thing):
-                self._hopeless.append(name)
+                self._passed_over.append(name)
                 continue
             self._say(f"candidate {number} of {len(candidates)}: {name}")
             try:
                 on_the_way |= self._found(name, thing)
             except (BellweightError, np.linalg.LinAlgError) as problem:
                 self._failed[name] = str(problem)
-        self._tell_hopeless()
+        self._tell_passed_over()
         if not self._policies:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
             raise ArgumentError(f"no candidate led to a policy: {why}")
@@ -387,13 +387,13 @@ class _Search:
                 return name
         return None
 
-    def _tell_hopeless(self) -> None:
-        if not self._hopeless:
+    def _tell_passed_over(self) -> None:
+        if not self._passed_over:
             return
         best = self._optimal()
         why = "less smoothing was better" if best is None else f"{best} is proven optimal"
-        self._notes.append(f"Not tried, because {why}: {len(self._hopeless)} candidates.")
-        self._hopeless.clear()
+        self._notes.append(f"Not tried, because {why}: {len(self._passed_over)} candidates.")
+        self._passed_over.clear()
 
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:
         """Add what a candidate reports; return the policies it met on the way."""
@@ -420,15 +420,15 @@ class _Search:
         run = looped(setup, thing, quiet, stop=_STOP, visit=iterates.append)
         self._policies[name] = run.policy
         self._runs[name] = run
-        self._weigh(name, run)
+        self._note_cost(name, run)
         # Only PIA takes its weights from the policies of its own iterates.
         return dict(_others(name, iterates, run.policy)) if isinstance(thing, PIA) else {}
 
-    def _weigh(self, name: str, run: Looped) -> None:
-        """Note what a policy costs, and below which no policy is, where both are exact.
+    def _note_cost(self, name: str, run: Looped) -> None:
+        """Note what a policy costs and what no policy can cost less than, where both are exact.
 
-        A bound holds for every candidate. Programs that are not regularised have the tighter ones,
-        and proving one takes as long as solving, so that the others are left to the winner.
+        A bound holds for every candidate. Programs that are not regularised have the tighter ones.
+        Proving a bound takes as long as solving, so only theirs are proven here.
         """
         if not run.setup.is_exact:
             return
