@@ -223,11 +223,11 @@ def only_where_there_is_work(state: Any, action: Any) -> bool:
     return bool(action == 0 or state[action - 1] > 0)
 
 
-@pytest.mark.parametrize("kind", ["table", "bounded", "listed"])
+@pytest.mark.parametrize("kind", ["plain", "bounded", "cubic"])
 def test_states_side_by_side_have_the_slacks_of_each_by_itself(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit, with costs by action, bounds and inadmissible actions; one state is left over."""
+    """Bit for bit, with costs by action, bounds and inadmissible actions; the last are few."""
     monkeypatch.setattr(listed_rows, "_CACHED_ENTRIES", 0)
     own = {"cost": dear_at_once, "admissible": only_where_there_is_work, "upper": 15}
     model = bw.EventModel(
@@ -235,9 +235,8 @@ def test_states_side_by_side_have_the_slacks_of_each_by_itself(
         move=[[1, 0], [-1, 1], [0, -1]], discount=0.95, initial=bw.models.Geometric(0.7),
         **(own if kind == "bounded" else {"cost": dear_at_once}),
     )  # fmt: skip
-    states = np.stack(np.divmod(np.arange(257), 16), axis=1)
-    states = states[states[:, 0] < 16]
-    rows = bw.SampledRows(states).on(model, BASIS if kind != "listed" else bw.Polynomial(3))
+    states = np.stack(np.divmod(np.arange(200), 16), axis=1)
+    rows = bw.SampledRows(states).on(model, BASIS if kind != "cubic" else bw.Polynomial(3))
     block = rows.block(slice(0, len(states)))
     for homogeneous in (False, True):
         scale = Scale(rows.discount, 1.0, 1e-9, homogeneous)
