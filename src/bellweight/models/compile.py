@@ -19,6 +19,7 @@ import builtins
 import hashlib
 import inspect
 import math
+import re
 import symtable
 import sys
 import textwrap
@@ -38,6 +39,7 @@ from bellweight.models.parameters import Layout, Named
 
 _MODULES = {"numpy": np, "math": math}
 _AS_THEY_ARE = "a StepModel with vectorised=True calls its functions as they are"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # which the compiler puts into its messages
 _WITHOUT_ANSWER = ("move", "initial", "functions")
 _STREAMS = (
     "from bellweight.common.compiled import "
@@ -131,8 +133,9 @@ class Written:
         for role, called in functions.items():
             body = called.otherwise
             if called.function is not None:
-                named = arguments_of(called.function, role, called.arguments)
-                name = writer.function(called.function, role)
+                said = role.removeprefix("noisy_")  # the word that its author knows
+                named = arguments_of(called.function, said, called.arguments)
+                name = writer.function(called.function, said)
                 body = called.body.format(call=f"{name}({', '.join(named)})")
             calls.append(f"@bounded\ndef user_{role}({', '.join(called.arguments)}):\n    {body}\n")
         return Written(tuple(writer.parts), tuple(calls), tuple(writer.held))
@@ -207,7 +210,8 @@ def check_compiles(
         alone.compile(tuple(map(numba.typeof, example)))
     except numba.core.errors.NumbaError as problem:
         line = _line(problem, code.co_firstlineno)
-        reason = " ".join(str(problem.msg if hasattr(problem, "msg") else problem).split())
+        told = _COLOURS.sub("", str(problem.msg if hasattr(problem, "msg") else problem))
+        reason = " ".join(told.partition("During: ")[0].split())
         raise ModelError(
             f"{role} function {function.__name__!r} cannot be compiled ({place} {line}): "
             f"{reason[:300]}: use numbers, arrays and plain loops, or {remedy}"
