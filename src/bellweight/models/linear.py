@@ -396,9 +396,9 @@ class LinearModel(files.Saved, files.Changed):
             if wrong is not None:
                 k = wrong[1]
                 raise ModelError(
-                    f"initial gives {self.state_names[k]} the value {states[wrong]:g}, expected one "
-                    f"of its box, {self.state_lower[k]:g} to {self.state_upper[k]:g}, whole if the "
-                    "variable is"
+                    f"initial gives {self.state_names[k]} the value {states[wrong]:g}, expected "
+                    f"one of its box, {self.state_lower[k]:g} to {self.state_upper[k]:g}, whole "
+                    "if the variable is"
                 )
         self._check_sampled_noise(states[:_CHECK_POINTS], rng)
 

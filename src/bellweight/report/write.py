@@ -161,7 +161,11 @@ class _Study:
             except BellweightError as problem:
                 doubts.append(f"no certificate could be made: {problem}")
         if certificate is not None and certificate.kind == "unproven":
-            doubts.append(f"No bound is proven: {certificate.reason}")
+            doubts.append(
+                f"No bound is proven: {certificate.reason}. One takes {certificate.gap.advice}"
+                if certificate.value_kind == "unproven"
+                else f"What the policy can lose is not proven: {certificate.reason}"
+            )
         return Subject(result, evaluation, certificate, tuple(doubts))
 
     def paired(self, results: Mapping[str, Result]) -> Comparison | None:
