@@ -20,6 +20,7 @@ from bellweight.backends import Estimate, Evidence, Iterate, Point, Setup, backe
 from bellweight.basis import Basis
 from bellweight.common import checks, files, identity, tolerances
 from bellweight.common.checks import FloatArray
+from bellweight.common.short import value_text
 from bellweight.common.status import (
     ArgumentError,
     BellweightWarning,
@@ -134,7 +135,8 @@ def solve(
         'CONVERGED'
     """
     if not isinstance(method, Method | Plan):
-        raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
+        told = value_text(method)
+        raise ArgumentError(f"method is {told}, expected a method such as DIA() or Fixed()")
     if stop is not None and not isinstance(stop, Stop):
         raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
     if progress is not True and progress is not False and not callable(progress):
@@ -146,7 +148,8 @@ def solve(
     if isinstance(method, Plan):
         backend_of(model)
         if not isinstance(basis, Basis):
-            raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+            told = value_text(basis)
+            raise ArgumentError(f"basis is {told}, expected a basis such as Polynomial(3)")
         checks.at_least_zero(regularisation, "regularisation")
         if resume is not None:
             raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")

@@ -26,6 +26,7 @@ from bellweight.backends.step import StepBackend
 from bellweight.backends.tabular import TabularBackend
 from bellweight.basis import Basis
 from bellweight.common import checks
+from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.models import EventModel, FactoredModel, LinearModel, StepModel, TabularModel
 from bellweight.models.kinds import entry_for
@@ -77,7 +78,12 @@ def setup_of(
     """Return rows and one warm program, which several runs on one model and basis can share."""
     backend = backend_of(model)
     if not isinstance(basis, Basis):
-        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
+        raise ArgumentError(f"basis is {value_text(basis)}, expected a basis such as Polynomial(3)")
+    if simulation is not None and not isinstance(simulation, Simulation):
+        told = value_text(simulation)
+        raise ArgumentError(f"simulation is {told}, expected Simulation(episodes=..., horizon=...)")
+    if jobs is not None:
+        checks.count(jobs, "jobs")
     delta = checks.at_least_zero(regularisation, "regularisation")
     settings = RunSettings(simulation or Simulation(), seed, jobs, delta)
     return backend.setup(basis, rows, settings)

@@ -30,7 +30,7 @@ _LETTERS_A_LINE = 17  # of a name beside a narrow chart; longer ones are broken 
 _LETTERS_ON_WIDE = 30  # the same where there is room
 _MOST_NAMES = 30
 _MOST_HEIGHTS = 12  # names beside steps
-_DECADES = 2.5  # of a log axis, from which on only powers of ten are named
+_DECADES = 2.5, 7.0  # of a log axis on which every power of ten is named, and nothing else
 _MANY = 60
 _ROW, _FRAME, _HEIGHT = 46, 80, 380  # pixels: a named row, what is around rows, other charts
 
@@ -174,7 +174,7 @@ def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     if chart.log_y:
         layout["yaxis"]["type"] = "log"
         layout["yaxis"]["exponentformat"] = "power"
-        if _decades(chart) >= _DECADES:
+        if _DECADES[0] <= _decades(chart) <= _DECADES[1]:
             layout["yaxis"]["dtick"] = 1  # powers of ten alone
     if chart.y_shown is not None:
         layout["yaxis"]["range"] = list(chart.y_shown)

@@ -30,7 +30,7 @@ _LATEX = {
     "≥": r"$\geq$",
 }
 
-_TORN = re.compile(r"[\d.,]+e[-+]\d+|[\d.,]+(e[-+]\d+)? %|(?<= )± [\d.,]+")
+_TORN = re.compile(r"[\d.,]+e[-+]\d+|[\d.,]+(e[-+]\d+)? %|[\d.,]+ ± [\d.,]+")
 """Numbers that a line must not break: powers of ten, shares and half-widths."""
 
 _MARKDOWN = "\\|*_`[]#"

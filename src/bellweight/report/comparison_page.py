@@ -20,7 +20,7 @@ from bellweight.report.sections import (
     origin,
     settings_facts,
 )
-from bellweight.results.charts import PROGRAM
+from bellweight.results.charts import PROGRAM, line_sentence, policy_sentence
 from bellweight.weights.loop import HistoryEntry
 
 
@@ -176,9 +176,19 @@ def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
     ranges = [chart.x_range for chart in charts if chart.x_range is not None]
     # A run with a far wider range than most does not set the scale.
     wide = (min(r[0] for r in ranges), median_low(r[1] for r in ranges)) if ranges else None
-    said = [f"{name}: {chart.alt}" for name, chart in zip(names, charts, strict=True)]
-    words = _alike(list(lines.values())) or " ".join(said) * (len(said) <= _MOST_SAID)
-    return _overlay(replace(charts[0], x_range=wide), lines, words)
+    frame = replace(charts[0], x_range=wide)
+    said = " ".join(f"{name}: {_told(line, frame)}" for name, line in lines.items())
+    words = _alike(list(lines.values())) or said * (len(lines) <= _MOST_SAID)
+    return _overlay(frame, lines, words)
+
+
+def _told(line: Line, frame: Chart) -> str:
+    """Say in words what a line shows inside the frame."""
+    low, high = frame.x_range or (-np.inf, np.inf)
+    inside = (line.x >= low) & (line.x <= high)
+    if frame.y_names is not None:
+        return policy_sentence(line.x[inside], line.y[inside], frame.y_names, frame.x_label)
+    return line_sentence(line.x[inside], line.y[inside], frame.x_label)
 
 
 def _convergence(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[Chart, ...]:

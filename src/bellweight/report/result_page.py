@@ -133,8 +133,8 @@ def _sentence(subject: Subject) -> str:
     result, cost = subject.result, subject.cost
     name = result.model_name
     found = (
-        f"{name[:1].upper()}{name[1:]}: {result.model_size}. {len(result.names)} numbers stand in "
-        "place of the values of all its states."
+        f"{name[:1].upper()}{name[1:]}: {result.model_size}. Solved with {len(result.names)} "
+        "numbers in place of the values of all its states."
     )
     if cost is None:
         return f"{found} What the policy costs has not been simulated yet."

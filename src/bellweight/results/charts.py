@@ -152,7 +152,7 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
             Chart(
                 "policy", "Policy", cut.x_label, "action",
                 (Line("action", cut.x, actions, "steps", who=POLICY),),
-                _policy_sentence(cut.x, actions, names, seen.variables[0]),
+                f"In the states shown: {policy_sentence(cut.x, actions, names, seen.variables[0])}",
                 x_range=cut.x_range, x_names=_state_names(seen), y_names=names,
             ),
         )  # fmt: skip
@@ -209,7 +209,8 @@ def _pictures(
         inside = (cut.x >= low) & (cut.x <= high)
         y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
-            _sentence(capital(line.label), cut.x[inside], line.y[inside], seen.variables[0])
+            f"{capital(line.label)}: "
+            + line_sentence(cut.x[inside], line.y[inside], seen.variables[0])
             for line in drawn
         )
         return (
@@ -223,13 +224,13 @@ def _pictures(
     )
 
 
-def _sentence(label: str, x: FloatArray, y: FloatArray, axis: str) -> str:
+def line_sentence(x: FloatArray, y: FloatArray, axis: str) -> str:
     """Return where a line begins and ends, and its top if that lies in between."""
     top = int(np.argmax(y))
     places = [0, top, len(x) - 1] if y[top] > max(y[0], y[-1]) else [0, len(x) - 1]
     told = [f"{short_text(y[place])} at {short_text(x[place])}" for place in places]
     told[0] = f"{short_text(y[0])} at {axis} = {short_text(x[0])}"
-    return f"{label}: {', '.join(told)}."
+    return f"{', '.join(told)}."
 
 
 def _state_names(seen: Visited) -> tuple[str, ...] | None:
@@ -237,11 +238,12 @@ def _state_names(seen: Visited) -> tuple[str, ...] | None:
     return seen.backend.state_names if len(seen.states) <= _MOST_NAMED else None
 
 
-def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
+def policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
+    """Return which action is taken from where on."""
     changes = np.flatnonzero(np.diff(actions)) + 1
     if len(changes) == 0:
-        return f"In the states shown: {names[int(actions[0])]} everywhere."
-    parts = [f"In the states shown: {names[int(actions[0])]} from {axis} = {short_text(x[0])}"]
+        return f"{names[int(actions[0])]} everywhere."
+    parts = [f"{names[int(actions[0])]} from {axis} = {short_text(x[0])}"]
     parts += [f"{names[int(actions[place])]} from {short_text(x[place])}" for place in changes[:8]]
     more = "" if len(changes) <= 8 else f", and {len(changes) - 8} more changes"
     return ", ".join(parts) + more + "."
