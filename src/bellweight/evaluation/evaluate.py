@@ -89,10 +89,10 @@ class Evaluation(Presentable):
         return _numbers(self.table())
 
     def __str__(self) -> str:
-        tail = "tail unknown"
+        tail, joined = "tail unknown", ": "
         if self.tail_bound is not None:
-            tail = f"tail at most {short_text(self.tail_bound, 2)}"
-        tail += f": {self.tail_reason}" if self.tail_reason else ""
+            tail, joined = f"tail at most {short_text(self.tail_bound, 2)}", " "
+        tail += f"{joined}{self.tail_reason}" if self.tail_reason else ""
         return (
             f"{interval_text(self.mean, self.half_width)} "
             f"({self.episodes:,} episodes of {self.horizon} steps, seed {self.seed}; {tail})"

@@ -133,9 +133,8 @@ class Written:
         for role, called in functions.items():
             body = called.otherwise
             if called.function is not None:
-                said = role.removeprefix("noisy_")  # the word that its author knows
-                named = arguments_of(called.function, said, called.arguments)
-                name = writer.function(called.function, said)
+                named = arguments_of(called.function, _said(role), called.arguments)
+                name = writer.function(called.function, role)
                 body = called.body.format(call=f"{name}({', '.join(named)})")
             calls.append(f"@bounded\ndef user_{role}({', '.join(called.arguments)}):\n    {body}\n")
         return Written(tuple(writer.parts), tuple(calls), tuple(writer.held))
@@ -294,6 +293,11 @@ def _line(problem: Exception, otherwise: int) -> int:
     return int(location.line) if location is not None else otherwise
 
 
+def _said(role: str) -> str:
+    """Return a role in the word that the function's author knows."""
+    return role.removeprefix("noisy_")
+
+
 class _Writer:
     """Collects the text of functions and of the constants they refer to, each once."""
 
@@ -306,7 +310,9 @@ class _Writer:
     def function(self, function: Any, role: str) -> str:
         """Write a function under a name of its own and return that name."""
         if function in self._open:
-            raise ModelError(f"{role} function {function.__name__!r} calls itself: use a loop")
+            raise ModelError(
+                f"{_said(role)} function {function.__name__!r} calls itself: use a loop"
+            )
         self._open.append(function)
         tree = _definition(function, role)
         tree = Named(self._layout).visit(tree)
@@ -326,7 +332,8 @@ class _Writer:
                 value = _value_of(name, function)
             except LookupError:
                 raise ModelError(
-                    f"{role} function {function.__name__!r} uses {name!r}, which is not defined"
+                    f"{_said(role)} function {function.__name__!r} uses {name!r}, which is not "
+                    "defined"
                 ) from None
             if value is vars(builtins).get(name, ...):
                 continue
