@@ -25,8 +25,6 @@ from bellweight.backends.setup import (
 from bellweight.backends.step import StepBackend
 from bellweight.backends.tabular import TabularBackend
 from bellweight.basis import Basis
-from bellweight.common import checks
-from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.models import EventModel, FactoredModel, LinearModel, StepModel, TabularModel
 from bellweight.models.kinds import entry_for
@@ -47,7 +45,6 @@ __all__ = [
     "Visited",
     "backend_of",
     "listed",
-    "setup_of",
     "simulated_occupancy",
 ]
 
@@ -64,29 +61,6 @@ def backend_of(model: Any) -> Backend[Any]:
     """Return the backend of a model."""
     found: Backend[Any] = entry_for(model, KINDS)(model)
     return found
-
-
-def setup_of(
-    model: Any,
-    basis: Any,
-    rows: Any = None,
-    simulation: Simulation | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
-    regularisation: float = 0.0,
-) -> Setup:
-    """Return rows and one warm program, which several runs on one model and basis can share."""
-    backend = backend_of(model)
-    if not isinstance(basis, Basis):
-        raise ArgumentError(f"basis is {value_text(basis)}, expected a basis such as Polynomial(3)")
-    if simulation is not None and not isinstance(simulation, Simulation):
-        told = value_text(simulation)
-        raise ArgumentError(f"simulation is {told}, expected Simulation(episodes=..., horizon=...)")
-    if jobs is not None:
-        checks.count(jobs, "jobs")
-    delta = checks.at_least_zero(regularisation, "regularisation")
-    settings = RunSettings(simulation or Simulation(), seed, jobs, delta)
-    return backend.setup(basis, rows, settings)
 
 
 def listed(model: Any, message: str, error: type[BellweightError] = ArgumentError) -> TabularModel:

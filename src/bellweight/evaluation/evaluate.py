@@ -339,7 +339,7 @@ def compare_ties(
     and random preferences. All are optimal for the value function; a wide range of costs says that
     the value function does not decide the policy.
     """
-    if not isinstance(model, LinearModel) or not isinstance(policy, Greedy):
+    if not backend_of(model).acts_by_vectors or not isinstance(policy, Greedy):
         raise ArgumentError("compare_ties takes a LinearModel and a Greedy policy, as in a result")
     m = model.n_action_variables
     rng = np.random.default_rng(seed)

@@ -7,7 +7,6 @@ action.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import SAME_MASS, CompiledPolicy, compiled_greedy, state_table
 from bellweight.policies.linear_actions import Chooser, GreedyChooser, action_price
 from bellweight.policies.policy import Policy
-from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.support import Support
 from bellweight.policies.tables import actions_to_probabilities
 from bellweight.program import TabularRows
@@ -105,15 +103,9 @@ class Greedy(Policy):
         assert actions is not None
         return actions_to_probabilities(model, actions)
 
-    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        if self.table is None:
-            return super().action(state, rng)
-        return int(self.table[one_index_of(state, len(self.table))])
-
-    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
-        if self.table is None:
-            return super().actions(states, rng)
-        return looked_up(self.table, states)
+    @property
+    def known_actions(self) -> IntArray | None:
+        return self.table
 
 
 def greedy_actions(

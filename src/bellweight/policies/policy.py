@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bellweight.common import checks, files, tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.short import Short, value_text
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, Model, TabularModel
@@ -24,6 +24,7 @@ from bellweight.models.function_model import FunctionModel
 from bellweight.policies.actor import Actor, actor_for
 from bellweight.policies.compiled import CompiledPolicy
 from bellweight.policies.linear_actions import Chooser
+from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.tables import by_state
 
 
@@ -61,6 +62,9 @@ class Policy(Short, ABC):
         The state is an index for a tabular model, a vector (d,) for other models, or a number where
         d is one. The action is an index, or a vector (m,) for a linear model.
         """
+        known = self.known_actions
+        if known is not None:
+            return int(known[one_index_of(state, len(known))])
         return self._actor.one(state, rng)
 
     def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
@@ -69,7 +73,13 @@ class Policy(Short, ABC):
         The states are indices (n,) for a tabular model, vectors (n, d) for other models, or numbers
         (n,) where d is one. The actions are indices (n,), or vectors (n, m) for a linear model.
         """
-        return self._actor.several(states, rng)
+        known = self.known_actions
+        return self._actor.several(states, rng) if known is None else looked_up(known, states)
+
+    @property
+    def known_actions(self) -> IntArray | None:
+        """The actions (S,) by state, where they are known without the model."""
+        return None
 
     def tabulated(self, model: TabularModel) -> Self:
         """Return this policy bound to a tabular model, its actions found where they are certain."""

@@ -23,8 +23,9 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.models import TabularModel
+from bellweight.models.kernels.layouts import Scale
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.row_blocks import RowBlock, Scale, found_in, joined
+from bellweight.program.row_blocks import RowBlock, found_in, joined
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,11 @@ class TabularRows(ListedRows):
         terms = multiply(chances.at((slice(None), None)), doubled(features))
         ahead = total_by_group(terms, following.indptr)
         return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
+
+    @property
+    def largest_cost(self) -> float:
+        """The largest cost of a pair, without its sign."""
+        return float(np.abs(self.pair_cost).max())
 
     def exact_moments(self, weights: FloatArray) -> Doubled:
         found = doubled(np.zeros(self._n_basis))

@@ -22,8 +22,9 @@ from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.common.status import BasisError
 from bellweight.common.workers import Pieces
+from bellweight.models.kernels.layouts import Scale
 from bellweight.program import conditioning
-from bellweight.program.row_blocks import RowBlock, Scale, joined
+from bellweight.program.row_blocks import RowBlock, joined
 from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
@@ -62,6 +63,7 @@ class ListedRows(RowSource):
     pair_cost: FloatArray
     jobs: int | None = None  # workers of a pass over the rows, all by default
     _finds_violations = True  # whether the pass before did
+    _piece_times = 1  # pieces are so many times as large as others'
 
     @abstractmethod
     def block(self, states: slice) -> RowBlock:
@@ -175,7 +177,9 @@ class ListedRows(RowSource):
     @cached_property
     def _pieces(self) -> Pieces:
         """The blocks that a pass is cut into; they live where they are worked on."""
-        return Pieces([self.block(states) for states in self.state_blocks(_PIECE_PAIRS)])
+        return Pieces(
+            [self.block(states) for states in self.state_blocks(self._piece_times * _PIECE_PAIRS)]
+        )
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
         whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
