@@ -22,7 +22,7 @@ import bellweight as bw
 DEGREES = range(1, 11)
 LAWS = ("empty", "geometric", "reverse")
 QUICK = ((3, "empty"), (3, "geometric"), (3, "reverse"), (6, "empty"), (6, "geometric"),
-         (8, "empty"), (10, "empty"))  # fmt: skip
+         (6, "reverse"), (8, "empty"), (10, "empty"))  # fmt: skip
 """Degrees and laws that every run of the tests looks at."""
 
 

@@ -17,7 +17,7 @@ import pytest
 from fuzz import rational
 from fuzz.cases import record
 from fuzz.named import LONG, NAMED
-from fuzz.run import known_lines
+from fuzz.run import known_lines, records
 from scipy.optimize import linprog
 
 import bellweight as bw
@@ -36,6 +36,7 @@ FAILED_ONCE = (
     3106, 3595, 3893, 3925, 4441, 6128, 6276, 6598, 7143, 7187, 7465, 7596, 8917, 10541,
     10756, 10807, 11200, 20300, 20611, 21137, 21877, 23416, 25034, 25927, 26657,
     26027, 26970, 27557, 30987, 31727, 31776, 33955, 35506,
+    1001060, 1001194, 1001268,
 )  # fmt: skip
 
 
@@ -133,6 +134,13 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
     cases = [line["case"] for line in known_lines(output)]
     assert sorted(cases) == [0, 1, 2, 3, 4], told.stderr
     assert "all" in told.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="CPU time has no limit there")
+def test_a_case_that_computes_too_long_is_ended_and_the_next_is_run() -> None:
+    found = list(records(["kinks-4000-18-empty", 8], jobs=1, limit=1.0))
+    assert found[0]["wrong"] == [("hang", "too much time of the CPU")]
+    assert {line["case"] for line in found} == {"kinks-4000-18-empty", 8}
 
 
 # A judge that notices nothing is worth nothing

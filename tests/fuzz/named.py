@@ -10,6 +10,7 @@ import numpy as np
 
 import bellweight as bw
 
+from . import tabular
 from .cases import Case
 from .settings import Listed
 
@@ -85,6 +86,12 @@ def _shortest() -> Case:
     return _case("shortest dual", model, basis, bw.Fixed(weights))
 
 
+def _unseen() -> Case:
+    """The dual misses an equation by 1e-10 of its terms: mass that is missing where costs are."""
+    model = tabular.rare(np.random.default_rng([20, 777]))
+    return _case("unseen costs", model, bw.Polynomial(7), bw.Fixed())
+
+
 def _degree(degree: int, initial: str) -> Case:
     """The paper's queue, a tenth of it, with polynomials of high degree."""
     model = bw.problems.single_queue(4_999, initial=initial)
@@ -113,6 +120,7 @@ for _size in (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14):
     for _method in ("fixed", "dia"):
         NAMED[f"nearly-{_size:g}-{_method}"] = partial(_nearly, _size, _method)
 NAMED["shortest-dual"] = _shortest
+NAMED["unseen-costs"] = _unseen
 for _degrees in (6, 8, 10):
     for _law in ("empty", "geometric", "reverse"):
         NAMED[f"degree-{_degrees}-{_law}"] = partial(_degree, _degrees, _law)

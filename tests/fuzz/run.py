@@ -1,10 +1,15 @@
-"""Many cases, one line of JSON for each; a case that hangs is ended and counts as wrong."""
+"""Many cases, one line of JSON for each; a case that hangs is ended and counts as wrong.
+
+A case hangs when it takes too much time of the CPU, so that a busy machine changes no verdict.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
+import signal
 import sys
 import time
 from collections import Counter
@@ -13,10 +18,16 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+try:
+    import resource  # not on Windows
+except ImportError:
+    resource = None
+
 _LIMIT = 60.0
+_WAITING = 60.0  # times the limit: for a case that waits for ever, or where CPU time has no limit
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, limit: float) -> None:
     """Run the cases that come in, until none does."""
     import os
 
@@ -27,11 +38,20 @@ def _serve(pipe: Connection) -> None:
         wanted = pipe.recv()
         if wanted is None:
             return
+        _allow(limit)
         try:
             pipe.send(record(wanted))
         except Exception as problem:
             text = f"{type(problem).__name__}: {problem}"
             pipe.send(_failed(wanted, "harness", text))
+
+
+def _allow(seconds: float) -> None:
+    """Let the system end this process when it has computed for some seconds more."""
+    if resource is not None:
+        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _failed(wanted: Any, kind: str, text: str) -> dict[str, Any]:
@@ -42,10 +62,10 @@ def _failed(wanted: Any, kind: str, text: str) -> dict[str, Any]:
 class _Worker:
     """A process of its own, which can be ended at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, limit), daemon=True)
         self.process.start()
         theirs.close()
         self.wanted: Any = None
@@ -54,6 +74,14 @@ class _Worker:
     def give(self, wanted: Any) -> None:
         self.wanted, self.began = wanted, time.monotonic()
         self.pipe.send(wanted)
+
+    def ending(self) -> tuple[str, str]:
+        """Return how the process ended by itself: the kind of fault and a sentence."""
+        self.process.join()
+        code = self.process.exitcode
+        if resource is not None and code == -signal.SIGXCPU:
+            return "hang", "too much time of the CPU"
+        return "crash", f"exit code {code}"
 
     def end(self) -> None:
         self.process.kill()
@@ -75,7 +103,7 @@ def records(wanted: Iterable[Any], jobs: int, limit: float = _LIMIT) -> Iterator
             busy.append(worker)
 
     for _ in range(jobs):
-        start(_Worker())
+        start(_Worker(limit))
     try:
         while busy:
             ready = wait([worker.pipe for worker in busy], timeout=1.0)
@@ -85,18 +113,16 @@ def records(wanted: Iterable[Any], jobs: int, limit: float = _LIMIT) -> Iterator
                     try:
                         yield worker.pipe.recv()
                     except EOFError:
-                        yield _failed(
-                            worker.wanted, "crash", f"exit code {worker.process.exitcode}"
-                        )
+                        yield _failed(worker.wanted, *worker.ending())
                         worker.end()
-                        start(_Worker())
+                        start(_Worker(limit))
                     else:
                         start(worker)
-                elif time.monotonic() - worker.began > limit:
+                elif time.monotonic() - worker.began > _WAITING * limit:
                     busy.remove(worker)
                     worker.end()
-                    yield _failed(worker.wanted, "hang", f"no answer in {limit:g} s")
-                    start(_Worker())
+                    yield _failed(worker.wanted, "hang", f"no answer in {_WAITING * limit:g} s")
+                    start(_Worker(limit))
     finally:
         for worker in busy:
             worker.end()
@@ -137,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", action="append", help="one case alone: a number or a name")
     parser.add_argument("--named", action="store_true", help="the named cases")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=_LIMIT, help="seconds for one case")
+    parser.add_argument("--limit", type=float, default=_LIMIT, help="CPU seconds for one case")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz.jsonl"))
     parser.add_argument("--resume", action="store_true", help="leave out what the output holds")
     given = parser.parse_args(arguments)

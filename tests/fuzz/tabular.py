@@ -42,6 +42,24 @@ def tiny(rng: Rng) -> bw.TabularModel:
     )
 
 
+def rare(rng: Rng) -> bw.TabularModel:
+    """Return a model in which states with next to no weight may decide about the cost."""
+    n, n_actions = int(rng.integers(2, 9)), int(rng.integers(1, 4))
+    state = np.repeat(np.arange(n), n_actions)
+    kinds = ("certain", "dyadic", "random", "thirds")
+    rows = np.array([_row(rng, pick(rng, kinds), x, n) for x in state.tolist()])
+    if rng.random() < 0.4:
+        rows = rows * 10.0 ** rng.uniform(-18.0, 0.0, size=rows.shape)
+        rows = rows / rows.sum(axis=1, keepdims=True)
+    cost = rng.uniform(0.0, 10.0, len(state)) * 10.0 ** rng.uniform(-8.0, 12.0, len(state))
+    small = rng.random(n) < 0.5
+    small[0] &= not small.all()
+    mass = np.where(small, 10.0 ** rng.uniform(-19.0, -8.0, n), rng.dirichlet(np.ones(n)))
+    return bw.TabularModel.from_pairs(
+        cost, rows, state, np.tile(np.arange(n_actions), n), discount(rng), mass / mass.sum()
+    )
+
+
 def _row(rng: Rng, kind: str, x: int, n: int) -> Floats:
     """Return a transition row of one kind; one in six stays where it is."""
     row = np.zeros(n)

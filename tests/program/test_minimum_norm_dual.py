@@ -118,3 +118,13 @@ def test_rows_that_only_seem_tight_are_told_from_tight_ones() -> None:
     assert len(result.support.values) == 6
     costs = [queue.cost[k] for k in np.flatnonzero(result.dual)]
     assert result.dual[result.dual > 0.0] @ costs == pytest.approx(result.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("degree", [6, 7])
+def test_no_row_is_violated_by_more_than_the_rounding_of_coefficients(degree: int) -> None:
+    # The terms of a row are 1e13 times its cost: in plain digits other vertices seem feasible, too.
+    queue = bw.problems.single_queue(initial="reverse")
+    result = bw.solve(queue, bw.Polynomial(degree), bw.Fixed("initial"), judge=False)
+    assert result.status is bw.Status.CONVERGED
+    assert len(result.support.values) == degree + 1
+    assert result.dual @ queue.cost == pytest.approx(result.objective, rel=1e-12)

@@ -111,7 +111,7 @@ class TabularRows(ListedRows):
 
     def asked(self, coef: FloatArray, *, sizes: bool) -> _Values:
         # Successors lie anywhere, so the values of all states are computed once per pass.
-        return _Values(self.values(coef), self.value_terms(coef) if sizes else None)
+        return _Values(*self.values_and_terms(coef)) if sizes else _Values(self.values(coef), None)
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
@@ -141,6 +141,11 @@ class TabularRows(ListedRows):
         terms = multiply(chances.at((slice(None), None)), doubled(features))
         ahead = total_by_group(terms, following.indptr)
         return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
+
+    @property
+    def largest_cost(self) -> float:
+        """The largest cost of a pair, without its sign."""
+        return float(np.abs(self.pair_cost).max())
 
     def exact_moments(self, weights: FloatArray) -> Doubled:
         found = doubled(np.zeros(self._n_basis))

@@ -165,8 +165,9 @@ class Attempt(CuttingPlanes[_Basis]):
 
         moments = doubled(self.moments)
         audit = audited(moments)
-        if not audit.passed:
-            # The rounding of moments times large coefficients looks like a gap.
+        # The rounding of moments times large coefficients looks like a gap, or hides one.
+        rounding = np.finfo(float).eps * float(np.abs(self.moments) @ np.abs(coef.high))
+        if not audit.passed or rounding > tolerances.OPTIMALITY * abs(dot(moments, coef)):
             moments = precise_moments(working.rows, self.moments, self.reference)
             audit = audited(moments)
         return OptimalFace(

@@ -43,10 +43,13 @@ class Auditor:
         rounding = tolerances.ROUNDING / tolerances.FEASIBILITY * self.cost_unit
         return self.rows.separate(coef, unit + rounding)
 
-    def violation(self, coef: FloatArray, found: Separation) -> tuple[float, float]:
+    def violation(
+        self, coef: FloatArray, found: Separation, exact: Doubled | None = None
+    ) -> tuple[float, float]:
         """Return the largest violation, in units of cost and relative to the rows' scales.
 
-        `found` is the last look at all rows.
+        `found` is the last look at all rows. `exact` are the coefficients to twice the digits:
+        where rows are known as well, what these violate is no rounding.
         """
         close, cost = self.rows.rows(found.close)
         slack = cost - close @ coef
@@ -60,6 +63,9 @@ class Auditor:
         most = tolerances.SPOILT / tolerances.FEASIBILITY
         rounding = np.minimum(rounding, most * found.close_size)
         relative = slack / (found.close_size + rounding)
+        if exact is not None and self.rows.is_complete and exact.low.any():
+            left = subtract(doubled(cost), product(self.rows.exact_rows(found.close), exact)).high
+            relative = np.minimum(relative, left / found.close_size)
         largest = -float(slack.min())
         if found.proven:
             return max(largest, 0.0), max(0.0, -float(relative.min()))
@@ -90,7 +96,7 @@ class Auditor:
         dual_terms = np.append(cost * dual[used], self.bound_cost * at_bound)
         scale = self._scale(objective, dual_terms, dual)
         relative = error / np.where(size > 0.0, size, 1.0)
-        violation, relative_violation = self.violation(coef.high, found)
+        violation, relative_violation = self.violation(coef.high, found, coef)
         return Audit(
             violation=violation,
             relative_violation=relative_violation,
@@ -136,9 +142,11 @@ class Auditor:
         error = np.abs(subtract(moments, product(rows, dual)).high)
         relative = error / np.where(size > 0.0, size, 1.0)
         worst = float(relative[columns].max(initial=0.0))
-        if worst > tolerances.OPTIMALITY:
+        # Mass of this share of the dual may be missing where costs are largest.
+        unseen = worst * self.rows.largest_cost * float(dual.high.sum())
+        if max(worst, unseen / self.scale(face)) > tolerances.OPTIMALITY:
             missed = np.zeros(len(relative), dtype=np.bool_)
-            missed[columns] = relative[columns] > tolerances.OPTIMALITY
+            missed[columns] = relative[columns] == worst
             return missed
         are_distinct = self.rows.functions.are_distinct
         allowed = np.where(

@@ -89,6 +89,15 @@ class ListedRows(RowSource):
         asked = self.asked(coef, sizes=True)
         return np.concatenate(self._pieces.map(_terms_of, asked, jobs=self.jobs))
 
+    def slacks_and_terms(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the slacks (N,) of all rows, and the size (N,) of their terms but the costs."""
+        asked = self.asked(coef, sizes=True)
+        slacks, terms = (
+            np.concatenate(self._pieces.map(work, asked, jobs=self.jobs))
+            for work in (_slacks_of, _terms_of)
+        )
+        return slacks, terms
+
     @property
     def n_basis(self) -> int:
         return self._n_basis
@@ -125,10 +134,17 @@ class ListedRows(RowSource):
 
     def value_terms(self, coef: FloatArray) -> FloatArray:
         """Return the size (S,) of the terms that the value of each state is made of."""
+        return self.values_and_terms(coef)[1]
+
+    def values_and_terms(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both for every state, from one look at its features."""
         size = np.abs(coef)
-        return np.concatenate(
-            [np.asarray(abs(block) @ size) for _, block in self._feature_blocks()]
-        )
+        parts = [
+            (np.asarray(block @ coef), np.asarray(abs(block) @ size))
+            for _, block in self._feature_blocks()
+        ]
+        values, terms = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(terms)
 
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""

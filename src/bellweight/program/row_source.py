@@ -110,6 +110,11 @@ class RowSource(ABC):
         return None
 
     @property
+    def largest_cost(self) -> float:
+        """The largest cost of a pair, without its sign; zero where that is not known."""
+        return 0.0
+
+    @property
     def even_moments(self) -> Doubled | None:
         """The moments (K,) of even weights on all states, or None where states are not listed."""
         return None
