@@ -54,7 +54,7 @@ class Line:
         target = f"<= {self.target:g} {self.unit}" if self.limit else f">= {self.target:g}"
         if self.ours is None:
             target = "-"
-        table = f"{self.name:24}{ours:>14}{peer:>14}{ratio:>9}  {target:14}{self.verdict}"
+        table = f"{self.name:24}{ours:>14}{peer:>14}{ratio:>9}  {target:20}{self.verdict}"
         remarks = [*self.notes]
         if self.wrong:
             remarks.append(f"WRONG: {self.wrong}")
@@ -81,7 +81,7 @@ Otherwise every large array costs fresh pages from the system, or not, depending
 in the same process: that alone speeds sparse factorisation up by half.
 """
 
-HEADER = f"{'name':24}{'ours':>14}{'peer':>14}{'ratio':>9}  {'target':14}"
+HEADER = f"{'name':24}{'ours':>14}{'peer':>14}{'ratio':>9}  {'target':20}"
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -109,21 +109,24 @@ def exponent(sizes: Sequence[float], taken: Sequence[float]) -> float:
 def losses(lines: list[dict[str, Any]], base: list[dict[str, Any]], most: float) -> list[str]:
     """Return which figures are worse than those of an earlier run by more than a share `most`.
 
-    Ratios may not fall, figures with an upper limit may not rise; one that is gone is a loss too.
+    Ratios may not fall. Figures with an upper limit may not rise by that share of the limit, or of
+    themselves where they are above it: far below it they are mostly noise. A figure that is gone is
+    a loss, one that a busy machine did not let us measure is not.
     """
     now = {line["name"]: line for line in lines}
     found = []
     for before in base:
         name, after = before["name"], now.get(before["name"])
-        if before["verdict"] == "SKIPPED":
+        if before["verdict"] == "SKIPPED" or (after and after["verdict"] == "SKIPPED"):
             continue
-        if after is None or after["verdict"] == "SKIPPED":
+        if after is None:
             found.append(f"{name}: not measured now")
             continue
         kind = "ours" if before["limit"] else "ratio"
         old, new = before[kind], after[kind]
         if old is None:
             continue
-        if new is None or (new > old * (1.0 + most) if before["limit"] else new < old * (1 - most)):
+        rise, fall = most * max(old, before["target"]), most * old
+        if new is None or (new > old + rise if before["limit"] else new < old - fall):
             found.append(f"{name}: {kind} {old:.3g} before, {new if new is None else f'{new:.3g}'}")
     return found

@@ -19,7 +19,6 @@ import traceback
 from importlib.metadata import version
 from pathlib import Path
 
-from billion import recorded
 from measure import ENVIRONMENT, HEADER, Line, losses
 
 NAMES = (
@@ -116,6 +115,8 @@ def warn_if_busy() -> None:
 
 def page(lines: list[Line], *, quick: bool) -> str:
     """Return the figures as a page of the documentation."""
+    from billion import recorded  # loads the library
+
     found = machine()
     versions = ", ".join(f"{name} {found[name]}" for name in ("python", *PEERS))
     text = [

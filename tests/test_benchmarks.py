@@ -38,6 +38,20 @@ def test_a_quick_run_writes_figures_and_a_page(figures: tuple[Path, Path]) -> No
     assert "states and seconds: 3,000:" in page
 
 
+def test_noise_far_below_a_limit_is_no_loss() -> None:
+    sys.path.insert(0, str(RUN.parent))
+    from measure import Line, losses
+
+    before = [Line("a", 0.01, target=1.0, limit=True), Line("b", 2.0, target=1.0, limit=True)]
+    for ours, expected in (((0.2, 2.3), 0), ((0.3, 2.3), 1), ((0.2, 2.5), 1)):
+        after = [Line(n, x, target=1.0, limit=True) for n, x in zip("ab", ours, strict=True)]
+        found = losses([x.record() for x in after], [x.record() for x in before], 0.2)
+        assert len(found) == expected
+    skipped = [Line(n, skipped="busy machine") for n in "ab"]
+    assert losses([x.record() for x in skipped], [x.record() for x in before], 0.2) == []
+    assert len(losses([], [x.record() for x in before], 0.2)) == 2
+
+
 def test_a_comparison_fails_on_a_loss_and_only_then(
     figures: tuple[Path, Path], tmp_path: Path
 ) -> None:
