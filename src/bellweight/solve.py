@@ -17,6 +17,7 @@ from typing import Any, TypeVar, overload
 from bellweight.backends import Iterate, Point, Setup
 from bellweight.basis import Basis
 from bellweight.common import files, identity
+from bellweight.common.short import value_text
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.models import Model
 from bellweight.models.announce import announcing, to_stderr
@@ -107,7 +108,8 @@ def solve(
         'CONVERGED'
     """
     if not isinstance(method, Method | Plan):
-        raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
+        told = value_text(method)
+        raise ArgumentError(f"method is {told}, expected a method such as DIA() or Fixed()")
     settings = SolveSettings(
         model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
         regularisation=regularisation, seed=seed, jobs=jobs, progress=progress, judge=judge,

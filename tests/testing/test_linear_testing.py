@@ -208,7 +208,7 @@ def test_whole_states_stay_whole_beside_real_ones() -> None:
 
 def test_fractional_initial_states_are_refused() -> None:
     initial = bw.models.Sampled(lambda n, rng: rng.integers(0, 21, size=(n, 1)) / 2.0, [5.0])
-    with pytest.raises(bw.errors.ModelError, match=r"state variable 0 the value [0-9]+\.5"):
+    with pytest.raises(bw.errors.ModelError, match=r"stock the value [0-9]+\.5"):
         check_model(replace(shop(), initial=initial))
 
 

@@ -283,7 +283,7 @@ class FunctionBackend(Backend[AnyFunctionModel]):
         cost = np.full(mask.shape, -np.inf)
         cost[mask] = np.abs(model.costs_of(states[number], action))
         mean, width = mean_and_half_width(cost.max(axis=1)[place.ravel()])
-        reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
+        reason = "with 95 % confidence, as the first costs are estimated" if width > 0.0 else ""
         level = mean + 2.0 * width
         return growing_tail(model.discount, level, model.cost_growth, horizon), reason
 

@@ -94,7 +94,7 @@ def box_reason(model: StepModel) -> str:
     least = f"no policy costs less than the value, {how}"
     if kind == "exact":
         return f"{least}; the policy's cost is simulated"
-    return f"{least}, which is not the model that the policy is simulated on"
+    return f"{least}; the policy's cost is simulated with the law itself"
 
 
 def proper(model: TabularModel, policy: Policy) -> Policy:

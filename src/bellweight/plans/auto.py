@@ -289,7 +289,7 @@ class _Search:
             return
         best = self._optimal()
         why = "less smoothing was better" if best is None else f"{best} is proven optimal"
-        self._notes.append(f"Not tried, because {why}: {len(self._passed_over)} candidates.")
+        self._notes.append(f"Candidates not tried, because {why}: {len(self._passed_over)}.")
         self._passed_over.clear()
 
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.short import Short
+from bellweight.common.short import Short, value_text
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, Model, TabularModel
 from bellweight.models.function_model import FunctionModel
@@ -94,14 +94,31 @@ class Policy(Short, ABC):
         return actor_for(self.model)(self, self.model)
 
 
+class HasPolicy(Protocol):
+    """What has a policy: every result of `solve`."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+
+def policy_of(thing: Policy | HasPolicy) -> Policy:
+    """Return a policy, or the policy of a result; raise an error on anything else."""
+    found = thing if isinstance(thing, Policy) else getattr(thing, "policy", None)
+    if not isinstance(found, Policy):
+        raise PolicyError(
+            f"policy is {value_text(thing)}, expected a bellweight policy: use "
+            "TablePolicy or Rule, or pass a result of solve"
+        )
+    return found
+
+
 def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
     """Return a policy's probabilities over pairs, checked to be a distribution in every state."""
-    if not isinstance(policy, Policy):
-        raise PolicyError(
-            f"policy is {policy!r}, expected a bellweight policy: wrap it in TablePolicy"
-        )
     chances = checks.float_array(
-        policy.probabilities(model), "policy probabilities", (model.n_pairs,), PolicyError
+        policy_of(policy).probabilities(model),
+        "policy probabilities",
+        (model.n_pairs,),
+        PolicyError,
     )
     bad = checks.first_index(chances < 0.0)
     if bad is not None:

@@ -28,7 +28,9 @@ from bellweight.program.row_blocks import RowBlock, joined
 from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
-_PIECE_PAIRS = 1 << 18  # that are judged together, and sent together where workers are far
+_PIECE_PAIRS = 1 << 18  # at most, that are judged together, and sent together to far workers
+_FEW_PAIRS = 1 << 15  # fewer than these are not worth a piece of their own
+_MANY_PIECES = 8  # enough to keep a few workers busy to the end
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
@@ -195,9 +197,9 @@ class ListedRows(RowSource):
     @cached_property
     def _pieces(self) -> Pieces:
         """The blocks that a pass is cut into; they live where they are worked on."""
-        return Pieces(
-            [self.block(states) for states in self.state_blocks(self._piece_times * _PIECE_PAIRS)]
-        )
+        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * _FEW_PAIRS))
+        n = max(n, -(-self.n_pairs // (self._piece_times * _PIECE_PAIRS)))
+        return Pieces([self.block(states) for states in self.state_blocks(-(-self.n_pairs // n))])
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
         whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from bellweight.backends import RunSettings, Setup, backend_of
 from bellweight.basis import Basis
 from bellweight.common import checks
-from bellweight.common.short import Short
+from bellweight.common.short import Short, value_text
 from bellweight.common.status import ArgumentError
 from bellweight.models import Model
 from bellweight.policies import Policy
@@ -45,12 +45,20 @@ class SolveSettings:
     def __post_init__(self) -> None:
         backend_of(self.model)
         if not isinstance(self.basis, Basis):
-            raise ArgumentError(f"basis is {self.basis!r}, expected a basis such as Polynomial(3)")
+            told = value_text(self.basis)
+            raise ArgumentError(f"basis is {told}, expected a basis such as Polynomial(3)")
+        if self.simulation is not None and not isinstance(self.simulation, Simulation):
+            told = value_text(self.simulation)
+            raise ArgumentError(
+                f"simulation is {told}, expected Simulation(episodes=..., horizon=...)"
+            )
         if self.stop is not None and not isinstance(self.stop, Stop):
             raise ArgumentError(
                 f"stop is {self.stop!r}, expected Stop(tol=..., max_iterations=...)"
             )
         checks.at_least_zero(self.regularisation, "regularisation")
+        if self.jobs is not None:
+            checks.count(self.jobs, "jobs")
         object.__setattr__(self, "seed", checks.count(self.seed, "seed", least=0))
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise ArgumentError(
