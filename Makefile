@@ -47,9 +47,11 @@ browser:  ## Find Chromium for the tests, or install it (another one: make CHROM
 	  exit 1; }
 
 # One worker more than cores, because some tests wait for a browser or another process; the tests of a
-# file share what they prepare, so they stay together.
+# file share what they prepare, so they stay together, in the order of tests/conftest.py. Every core
+# has a worker, so that threads of linear algebra besides would wait for each other.
 test: $(STAMP) browser  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
-	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	CHROMIUM="$(CHROMIUM)" OPENBLAS_NUM_THREADS=1 \
+	  $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(STAMP) browser  ## Run the slow tests, as before a release
 	CHROMIUM="$(CHROMIUM)" $(BIN)/pytest -m slow --timeout=3600 $(ARGS)

@@ -1,17 +1,21 @@
 """A billion rows of the paper's network through the cutting planes, drawn in blocks, never stored.
 
-    python benchmarks/billion.py [--states 56e6] [--kept rows.json]
+    python benchmarks/billion.py [--states 56e6] [--kept rows.json] [--record billion.json]
 
 Prints the time, the passes, the objective and the peak memory. A run that is cut short goes on with
-the rows in the file. `make bench` runs a million and ten million rows, each in a process of its
-own, and says what a billion would take: CPU time for a row and a pass as between the two, passes
-that grow with the logarithm of the rows as between the two. That is an estimate, not a run.
+the rows in the file; `--record` adds what each run took to a list, and the page of benchmarks shows
+the list that is kept beside this file. `make bench` runs a million and ten million rows, each in a
+process of its own, and says what a billion would take: CPU time for a row and a pass as between the
+two, passes that grow with the logarithm of the rows as between the two. That is an estimate, not a
+run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import resource
 import subprocess
 import sys
@@ -19,6 +23,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from measure import Line
 
 import bellweight as bw
@@ -28,6 +33,7 @@ ROWS_PER_STATE = 18
 ROWS = (1_000_000, 10_000_000)
 BILLION = 1_000_000_000
 MOST_MINUTES, MOST_MEMORY = 30.0, 1.0
+RECORD = Path(__file__).with_name("billion.json")
 
 
 class Run(NamedTuple):
@@ -78,18 +84,76 @@ def _in_own_process(rows: int) -> Run:
     return Run(*json.loads(answer.stdout))
 
 
-def solved(n_states: int, kept: str | None) -> Run:
-    """Solve once, and measure."""
+def solved(n_states: int, kept: str | None, record: Path | None = None) -> Run:
+    """Solve once, and measure; with a record, runs that are cut short are measured as well."""
     model, basis = bw.problems.queue_network(), bw.Polynomial(2)
     settings = DrawnRows(n_states, seed=1, kept_in=kept)
-    settings.on(model, basis).rows([0])  # compiles
+    DrawnRows(2, seed=1).on(model, basis).separate(np.zeros(45), 1.0)  # compiles
+    before = settings.on(model, basis)
     began, cpu = time.perf_counter(), time.process_time()
-    result = bw.solve(model, basis, bw.Fixed(), rows=settings, judge=False)
+    status, objective, passes = "INTERRUPTED", math.nan, 0
+    try:
+        result = bw.solve(model, basis, bw.Fixed(), rows=settings, judge=False)
+        status, objective = result.status.name, float(result.objective)
+        passes = result.reported.passes
+    except KeyboardInterrupt:
+        if record is None:
+            raise
+        passes = settings.on(model, basis).passes - before.passes
     taken, busy = time.perf_counter() - began, time.process_time() - cpu
-    return Run(
-        ROWS_PER_STATE * n_states, result.status.name, float(result.objective),
-        result.reported.passes, taken, busy, _peak(),
-    )  # fmt: skip
+    run = Run(ROWS_PER_STATE * n_states, status, objective, passes, taken, busy, _peak())
+    if record is not None:
+        _add(record, run)
+    return run
+
+
+def _add(record: Path, run: Run) -> None:
+    """Add a run to a record, with the machine and how busy it was."""
+    from run import machine
+
+    known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else []
+    entry = {**run._asdict(), "threads": os.cpu_count(), "machine": machine()}
+    if not math.isfinite(run.objective):
+        entry["objective"] = None
+    record.write_text(json.dumps([*known, entry], indent=2) + "\n", encoding="utf-8")
+
+
+def recorded() -> list[str]:
+    """Return the lines of the page about the runs that were recorded, none if there are none."""
+    if not RECORD.exists():
+        return []
+    entries = json.loads(RECORD.read_text(encoding="utf-8"))
+    last = entries[-1]
+    on = last["machine"]
+    rows = f"{last['rows']:,}"
+    lines = [
+        f"## {rows} rows, once",
+        "",
+        f"The program of the eight-queue network with 45 quadratic functions over {rows}",
+        f"rows: {last['rows'] // ROWS_PER_STATE:,} drawn states with {ROWS_PER_STATE} actions,",
+        "drawn anew in every pass and never stored. It was run once by",
+        "`python benchmarks/billion.py --kept rows.json --record benchmarks/billion.json`,",
+        "interrupted on purpose and started again with the same file; these figures are not",
+        "remade with the page.",
+        "",
+        f"Machine: {on['processor']}, {on['cores']} cores, {on['platform']}.",
+        "",
+        "| run | passes | wall time | CPU time | threads | peak memory | load | objective |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for entry in entries:
+        objective = "" if entry["objective"] is None else f"{entry['objective']:.6f}"
+        lines.append(
+            f"| {entry['status']} | {entry['passes']} | {entry['seconds'] / 60:.1f} min | "
+            f"{entry['cpu'] / 60:.1f} min | {entry['threads']} | {entry['memory']:.2f} GB | "
+            f"{entry['machine']['load']:.1f} | {objective} |"
+        )
+    total = {name: sum(entry[name] for entry in entries) for name in ("passes", "seconds", "cpu")}
+    lines.append(
+        f"| together | {total['passes']} | {total['seconds'] / 60:.1f} min | "
+        f"{total['cpu'] / 60:.1f} min | | | | |"
+    )
+    return [*lines, ""]
 
 
 def _peak() -> float:
@@ -109,9 +173,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Solve a program with a billion rows.")
     parser.add_argument("--states", type=float, default=56e6, help="each has 18 rows")
     parser.add_argument("--kept", default=None, metavar="FILE", help="rows found so far")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="add the figures to this list")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
-    found = solved(int(options.states), options.kept)
+    found = solved(int(options.states), options.kept, options.record)
     print(json.dumps(found) if options.json else found)
 
 

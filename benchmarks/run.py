@@ -19,6 +19,7 @@ import traceback
 from importlib.metadata import version
 from pathlib import Path
 
+from billion import recorded
 from measure import ENVIRONMENT, HEADER, Line, losses
 
 NAMES = (
@@ -141,7 +142,7 @@ def page(lines: list[Line], *, quick: bool) -> str:
         target = f"at most {line.target:g}" if line.limit else f"ratio {line.target:g}"
         target = "" if line.skipped else target
         text.append(f"| {line.name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")
-    text += ["", "## Remarks", ""]
+    text += ["", *recorded(), "## Remarks", ""]
     text += [
         f"- {line.name}: {note}"
         for line in lines

@@ -121,10 +121,11 @@ def test_wheel_and_source_distribution_hold_what_they_must(built: Path, tmp_path
 @pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_wheel_installs_and_works(alone: bool, built: Path, tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
-    out(sys.executable, "-m", "venv", place / "env", cwd=tmp_path)
+    out(sys.executable, "-m", "venv", "--without-pip", place / "env", cwd=tmp_path)
     python = place / "env" / "bin" / "python"
     options = ["-c", ROOT / "constraints.txt"] if alone else ["--no-deps"]
-    out(python, "-m", "pip", "install", "-q", *options, wheel_in(built), cwd=place)
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    out(*pip, "install", "-q", *options, wheel_in(built), cwd=place)
     if not alone:
         own = Path(
             out(python, "-c", "import site; print(site.getsitepackages()[0])", cwd=place).strip()

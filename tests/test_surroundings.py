@@ -88,6 +88,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "PYTHONOPTIMIZE": "2",
             "PYTHONHASHSEED": "77",
             "OMP_NUM_THREADS": None,
+            "OPENBLAS_NUM_THREADS": None,
         },
     ],
     ids=["plain", "coloured", "optimised"],

@@ -9,55 +9,29 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from typing import Any, TypeVar, overload
 
-import numpy as np
-
-from bellweight.backends import Estimate, Evidence, Iterate, Point, Setup, backend_of, setup_of
+from bellweight.backends import Iterate, Point, Setup
 from bellweight.basis import Basis
-from bellweight.common import checks, files, identity, tolerances
-from bellweight.common.checks import FloatArray
-from bellweight.common.status import (
-    ArgumentError,
-    BellweightWarning,
-    Status,
-)
+from bellweight.common import files, identity
+from bellweight.common.short import value_text
+from bellweight.common.status import ArgumentError, BellweightWarning, Status
 from bellweight.models import Model
 from bellweight.models.announce import announcing, to_stderr
 from bellweight.policies import Policy
-from bellweight.program import (
-    AllRows,
-    DrawnRows,
-    LocalRows,
-    PricedRows,
-    Repaired,
-    SampledRows,
-    cost_unit,
-)
-from bellweight.program.doubts import given_up
+from bellweight.program import AllRows, DrawnRows, LocalRows, PricedRows, SampledRows
 from bellweight.results import PlanResult, judgement
+from bellweight.results.making import result_of
 from bellweight.results.result import CyclePhase, Result
 from bellweight.simulation import Simulation
 from bellweight.weights.loop import HistoryEntry, Method, Outcome, Stop, select_weights
 from bellweight.weights.plan import Plan, SolveSettings
 
-__all__ = [
-    "CyclePhase",
-    "Looped",
-    "Result",
-    "Rows",
-    "judged",
-    "looped",
-    "result_of",
-    "solve",
-    "watch_of",
-]
+__all__ = ["CyclePhase", "Looped", "Result", "Rows", "looped", "run_loop", "solve", "solved"]
 
-_HUGE = 1e9  # a coefficient so many times as large as the objective is warned of
-_MUCH = 0.01  # of the bound: a repair that takes more is warned of
 Watch = Callable[[HistoryEntry], None]
 Rows = AllRows | SampledRows | DrawnRows | PricedRows | LocalRows
 Found = TypeVar("Found")
@@ -134,59 +108,39 @@ def solve(
         'CONVERGED'
     """
     if not isinstance(method, Method | Plan):
-        raise ArgumentError(f"method is {method!r}, expected a method such as DIA() or Fixed()")
-    if stop is not None and not isinstance(stop, Stop):
-        raise ArgumentError(f"stop is {stop!r}, expected Stop(tol=..., max_iterations=...)")
-    if progress is not True and progress is not False and not callable(progress):
-        raise ArgumentError(f"progress is {progress!r}, expected True, False or a function")
-    if judge is not True and judge is not False:
-        raise ArgumentError(f"judge is {judge!r}, expected True or False")
+        told = value_text(method)
+        raise ArgumentError(f"method is {told}, expected a method such as DIA() or Fixed()")
+    settings = SolveSettings(
+        model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
+        regularisation=regularisation, seed=seed, jobs=jobs, progress=progress, judge=judge,
+    )  # fmt: skip
+    if isinstance(method, Method):
+        return _warned(_solved(method, settings, resume))
+    if resume is not None:
+        raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
+    with announcing(to_stderr):
+        found = method.run(settings)
+        if isinstance(found, PlanResult) and judge:
+            found = _plan_judged(method, settings, found)
+    return _warned(found) if isinstance(found, Result | PlanResult) else found
+
+
+def solved(method: Method, settings: SolveSettings) -> Result:
+    """Return what `solve` does with a method and these arguments: one step of a plan."""
+    return _warned(_solved(method, settings))
+
+
+def _solved(
+    method: Method, settings: SolveSettings, resume: Result | str | os.PathLike[str] | None = None
+) -> Result:
     began = time.perf_counter()
-    seed = checks.count(seed, "seed", least=0)
-    if isinstance(method, Plan):
-        backend_of(model)
-        if not isinstance(basis, Basis):
-            raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
-        checks.at_least_zero(regularisation, "regularisation")
-        if resume is not None:
-            raise ArgumentError(f"resume is for methods, {type(method).__name__} is a plan")
-        settings = SolveSettings(
-            model=model, basis=basis, rows=rows, simulation=simulation, stop=stop,
-            regularisation=regularisation, seed=seed, jobs=jobs, progress=progress, judge=judge,
-        )  # fmt: skip
-        with announcing(to_stderr):
-            found = method.run(settings)
-            if isinstance(found, PlanResult) and judge:
-                found = _plan_judged(method, settings, found)
-        return _warned(found) if isinstance(found, Result | PlanResult) else found
     with announcing(to_stderr) as compilation:
-        setup = setup_of(model, basis, rows, simulation, seed, jobs, regularisation)
-        earlier = _earlier(resume, model, method, setup)
-        limits = stop or Stop()
-        outcome = select_weights(
-            setup,
-            method,
-            limits,
-            point=None if earlier is None else _reached(earlier),
-            # The reported iterate is solved again, so its entry is replaced by a fresh one.
-            history=() if earlier is None else earlier.history[: earlier.reported_iteration],
-            watch=watch_of(progress),
-        )
+        setup = settings.setup()
+        earlier = _earlier(resume, settings.model, method, setup)
+        run = run_loop(setup, method, settings, earlier=earlier)
         seconds = time.perf_counter() - began - compilation.seconds
         seconds += 0.0 if earlier is None else earlier.seconds
-        result = result_of(setup, method, outcome, limits, seed, seconds)
-        return _warned(judged(setup, outcome, result) if judge else result)
-
-
-def judged(setup: Setup, outcome: Outcome, result: Result) -> Result:
-    """Return a result with its policy judged; one that was interrupted is left as it is."""
-    if result.status is Status.INTERRUPTED:
-        return result
-    found, notes = judgement.judged(
-        setup, result.policy, outcome.target, result.cost, result.lower_bound
-    )
-    cost = result.cost if found is None else found.cost
-    return replace(result, cost=cost, judgement=found, warnings=(*result.warnings, *notes))
+        return replace(run, seconds=seconds).result(judge=settings.judge)
 
 
 def _plan_judged(plan: Plan[Any], settings: SolveSettings, result: PlanResult) -> PlanResult:
@@ -204,15 +158,6 @@ def _warned(result: Warned) -> Warned:
     return result
 
 
-def watch_of(progress: bool | Watch) -> Watch | None:
-    """Return what to do after each iteration; True is a line for each."""
-    return _print_iteration if progress is True else (progress or None)
-
-
-def _reached(result: Result) -> Point:
-    return Point(result.moments, result.weights, result.moments_error)
-
-
 @dataclass(frozen=True, eq=False)
 class Looped:
     """A finished run of the weight loop, of which nothing is proven yet."""
@@ -228,9 +173,49 @@ class Looped:
     def policy(self) -> Policy:
         return self.outcome.iterate.greedy
 
-    def result(self) -> Result:
-        """Return the result, with its lower bound: proving it may take longer than finding it."""
-        return result_of(self.setup, self.method, self.outcome, self.stop, self.seed, self.seconds)
+    def result(self, *, judge: bool = False) -> Result:
+        """Return the result, with its lower bound: proving it may take longer than finding it.
+
+        `judge` compares its policy with others, unless the run was interrupted.
+        """
+        outcome = self.outcome
+        found = result_of(self.setup, self.method, outcome, self.stop, self.seed, self.seconds)
+        if not judge or outcome.status is Status.INTERRUPTED:
+            return found
+        judged, notes = judgement.judged(
+            self.setup, found.policy, outcome.target, found.cost, found.lower_bound
+        )
+        cost = found.cost if judged is None else judged.cost
+        return replace(found, cost=cost, judgement=judged, warnings=(*found.warnings, *notes))
+
+
+def run_loop(
+    setup: Setup,
+    method: Method,
+    settings: SolveSettings,
+    *,
+    stop: Stop | None = None,
+    visit: Callable[[Iterate], None] | None = None,
+    point: Point | None = None,
+    history: tuple[HistoryEntry, ...] = (),
+    earlier: Result | None = None,
+) -> Looped:
+    """Run a method's weight loop, from a point and its history, or from an earlier result.
+
+    `stop` holds where the settings say nothing; `visit` sees every iterate.
+    """
+    if earlier is not None:
+        point = Point(earlier.moments, earlier.weights, earlier.moments_error)
+        # The reported iterate is solved again, so its entry is replaced by a fresh one.
+        history = earlier.history[: earlier.reported_iteration]
+    began = time.perf_counter()
+    limits = settings.stop or stop or Stop()
+    with announcing(to_stderr) as compilation:
+        outcome = select_weights(
+            setup, method, limits, point=point, history=history, watch=settings.watch, visit=visit
+        )
+    seconds = time.perf_counter() - began - compilation.seconds
+    return Looped(setup, method, outcome, limits, settings.seed, seconds)
 
 
 def looped(
@@ -246,15 +231,10 @@ def looped(
 
     Ctrl-C is passed on.
     """
-    began = time.perf_counter()
-    limits = settings.stop or stop or Stop()
-    with announcing(to_stderr) as compilation:
-        watch = watch_of(settings.progress)
-        outcome = select_weights(setup, method, limits, watch=watch, visit=visit)
-    if outcome.status is Status.INTERRUPTED:
+    run = run_loop(setup, method, settings, stop=stop, visit=visit)
+    if run.outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    seconds = time.perf_counter() - began - compilation.seconds
-    return Looped(setup, owner or method, outcome, limits, settings.seed, seconds)
+    return replace(run, method=owner or method)
 
 
 def _earlier(
@@ -318,154 +298,3 @@ def _first_difference(earlier: tuple[str, ...], names: tuple[str, ...]) -> str:
     pairs = zip_longest(earlier, names, fillvalue="missing")
     k, (before, now) = next((k, pair) for k, pair in enumerate(pairs) if pair[0] != pair[1])
     return f"function {k} is {before} in resume, {now} in the basis"
-
-
-def result_of(
-    setup: Setup,
-    method: Method | Plan[Any],
-    outcome: Outcome,
-    stop: Stop,
-    seed: int,
-    seconds: float,
-) -> Result:
-    """Return what a run of the loop found."""
-    iterate, model = outcome.iterate, setup.model
-    coef = iterate.solution.coef
-    bound = setup.proven(coef, iterate.moments)
-    evidence = setup.evidence(iterate.solution, iterate.dual)
-    dual = setup.over_pairs(iterate.dual)
-    return Result(
-        status=outcome.status,
-        method=method,
-        mode=method.mode if isinstance(method, Method) else "practical",
-        basis=setup.basis,
-        names=setup.rows.names,
-        coef=_frozen(coef),
-        moments=_frozen(iterate.moments),
-        weights=None if iterate.weights is None else _frozen(iterate.weights),
-        support=iterate.dual,
-        dual=None if dual is None else _frozen(dual),
-        policy=iterate.greedy,
-        objective=iterate.solution.objective,
-        lower_bound=None if bound is None else bound.value,
-        lower_bound_kind="unproven" if bound is None else setup.proof()[0],
-        lower_bound_reason=setup.why_unproven() if bound is None else setup.proof()[1],
-        evidence=evidence,
-        cost=setup.cost(iterate.greedy) if setup.is_exact else None,
-        moments_error=iterate.point.standard_error,
-        history=outcome.history,
-        reported_iteration=outcome.reported,
-        phases=tuple(_phase(setup, *phase) for phase in _paired(outcome)),
-        warnings=(*_notes(setup, iterate, bound), *_draws_note(iterate, evidence)),
-        stop=stop,
-        seed=seed,
-        seconds=seconds,
-        model_name=model.name,
-        model_size=setup.size_text,
-        model_digest=model.digest,
-        regularisation=setup.regularisation,
-        average=_average(setup, outcome),
-        generated=outcome.generated,
-    )
-
-
-def _average(setup: Setup, outcome: Outcome) -> CyclePhase | None:
-    cost = outcome.average_cost
-    return None if cost is None else _phase(setup, outcome.iterate, cost)
-
-
-def _paired(outcome: Outcome) -> Iterator[tuple[Iterate, Estimate]]:
-    return zip(outcome.phases, outcome.phase_costs, strict=True)
-
-
-def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> CyclePhase:
-    return CyclePhase(
-        coef=_frozen(phase.solution.coef),
-        moments=_frozen(phase.moments),
-        weights=None if phase.weights is None else _frozen(phase.weights),
-        support=phase.dual,
-        policy=phase.greedy,
-        cost=cost,
-        is_constant=setup.is_constant(phase.solution.coef),
-    )
-
-
-def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
-    notes = []
-    if bound is not None and _took_much(setup, iterate, bound):
-        notes.append(
-            f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
-            f"what it takes to make every row hold {setup.repair_advice}"
-        )
-    if setup.rows.untold:
-        notes.append(
-            f"{setup.rows.untold}: what the program says of states beyond the sample rests on the "
-            "few that these lead to; add constraint states"
-        )
-    dropped = setup.program().dropped
-    if dropped:
-        shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-        note = (
-            f"{len(dropped)} of {setup.rows.n_basis} basis functions depend on earlier ones and "
-            f"were dropped (coefficient zero): {shown}"
-        )
-        notes.append(note)
-    doubts = iterate.solution.doubts
-    if doubts:
-        notes.append("; ".join(doubts))
-    elif iterate.solution.given_up > 0.0:
-        notes.append(given_up(iterate.solution.given_up))
-    if iterate.solution.status is Status.INACCURATE:
-        largest = float(np.abs(iterate.solution.coef).max())
-        if largest > _HUGE * abs(iterate.solution.objective):
-            notes.append(
-                f"the program wants coefficients up to {largest:.1e}, which rounding spoils: some "
-                "functions hardly differ, or are next to zero, where the weights are; put bounds "
-                "on the coefficients (lower=, upper=), spread the weights, or use fewer functions"
-            )
-    if setup.is_constant(iterate.solution.coef):
-        notes.append(
-            "the value function is the same in every state: the policy looks at the cost of one "
-            "step only and ties decide the rest, so its cost says little; try other weights, or "
-            "bellweight.evaluation.compare_ties(model, result.policy) for the range"
-        )
-    if not iterate.solution.proven:
-        notes.append(
-            f"pricing was cut short by its time limit: rows may be violated by up to "
-            f"{iterate.solution.audit.violation:.3g}, so the program is not proven solved"
-        )
-    return tuple(notes)
-
-
-def _draws_note(iterate: Iterate, evidence: Evidence | None) -> tuple[str, ...]:
-    """Return a warning where the draws that stand for a law decide much of the answer."""
-    error = None if evidence is None else evidence.draws_error
-    if error is None or error <= _MUCH * abs(iterate.solution.objective):
-        return ()
-    return (
-        f"expectations are averages of draws, and another set of draws moves the objective by "
-        f"about {error:.3g}: use more draws (draws=), or give the law of the noise",
-    )
-
-
-def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:
-    """Return whether a repair cost much; programs that allow violations expect it to."""
-    rows = setup.listed_rows
-    least = 0.0 if rows is None else tolerances.SAME_COST * cost_unit(rows.pair_cost)
-    scale = max(abs(bound.value), least)
-    return not iterate.solution.allows_violations and bound.loss > _MUCH * scale
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    copy = np.array(array)
-    copy.setflags(write=False)
-    return copy
-
-
-def _print_iteration(record: HistoryEntry) -> None:
-    gap = "" if record.sup_norm is None else f"  mismatch {record.sup_norm:.3g}"
-    print(
-        f"iteration {record.iteration:3d}  objective {record.objective:.8g}{gap}  "
-        f"{record.seconds:.2f} s",
-        flush=True,
-    )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import models
 
 import bellweight as bw
-from bellweight.backends import Point, setup_of
+from bellweight.backends import Point
 from bellweight.problems.single_queue import geometric
 
 
@@ -113,7 +113,7 @@ def test_the_answer_holds_for_random_mixtures(model: bw.TabularModel, seed: int)
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(model.n_states), size=3)
     probe = bw.analysis.weights_matter(model, basis, [bw.Fixed(one) for one in weights])
-    setup = setup_of(model, basis)
+    setup = bw.weights.SolveSettings(model=model, basis=basis).setup()
     shares = rng.dirichlet(np.ones(3), size=5)
     optimum = np.array(
         [setup.iterate(Point(moments)).solution.objective for moments in shares @ probe.moments]

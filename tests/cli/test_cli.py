@@ -158,7 +158,7 @@ def test_model_files_and_factories(
         ("leaky", "row 1 (state 0, action 1) sums to 0.5, expected 1"),
         ("raises", f"line {RAISING_LINE}: RuntimeError: first line second line"),
         ("leaves", ": SystemExit: 7"),
-        ("nothing", "returned no model: model is NoneType, expected a TabularModel"),
+        ("nothing", "returns nothing: end it with `return` and the model"),
         ("number", "has no function 'number'"),
         ("missing", "has no function 'missing'"),
     ],

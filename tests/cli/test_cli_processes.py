@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_ctrl_c_keeps_the_columns_that_are_finished(
         return finish(initial, *rest)
 
     monkeypatch.setattr(table1, "_part", interrupted_later)
+    monkeypatch.setattr(table1, "single_queue", partial(bw.problems.single_queue, capacity=300))
     target = tmp_path / "out"
     words = ["reproduce", "table1", "--exact"]
     assert run([*words, "--out", str(target)]) == exits.INTERRUPTED

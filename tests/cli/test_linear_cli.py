@@ -282,7 +282,7 @@ def test_factories_may_return_linear_models(
     capsys.readouterr()
     code, line = failure(["solve", f"{factories}:nothing"], capsys)
     assert code == exits.BAD_INPUT
-    assert "returned no model: model is NoneType, expected a TabularModel, EventModel" in line
+    assert ": nothing() returns nothing: end it with `return` and the model" in line
 
 
 def test_a_warning_of_the_result_is_said_once_in_the_summary(

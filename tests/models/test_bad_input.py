@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import bellweight as bw
+from bellweight.common import memory
 
 
 def arguments() -> dict[str, Any]:
@@ -445,3 +448,40 @@ def test_arrays_and_labels_have_the_same_actions() -> None:
     """A label too many is an action that somebody forgot to give a cost and a matrix."""
     with pytest.raises(bw.errors.ModelError, match="action_labels has 2 entries, expected 1"):
         bw.TabularModel.from_arrays([[1.0]], [[[1.0]]], 0.9, [1.0], action_labels=["wait", "go"])
+
+
+def test_a_model_larger_than_memory_is_refused_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(
+        bw.BellweightError, match=r"100,000,000,001 states would take 1.1e\+05 GB, and"
+    ):
+        bw.problems.single_queue(capacity=100_000_000_000)
+    queue = bw.problems.single_queue(capacity=30)
+    monkeypatch.setattr("bellweight.common.memory.free", lambda: 1_000.0)
+    with pytest.raises(bw.BellweightError, match=r"copy of transition with .* entries would take"):
+        replace(queue)
+    matrices = [sparse.eye_array(100, format="csr")] * 2
+    with pytest.raises(
+        bw.BellweightError, match=r"a table with 200 transitions would take .*: put"
+    ):
+        bw.TabularModel.from_arrays(np.zeros((100, 2)), matrices, 0.9, np.full(100, 0.01))
+
+
+def test_free_memory_is_what_the_system_and_a_container_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text, encoding="ascii")
+
+    monkeypatch.setattr(memory, "_SYSTEM", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
+    assert memory.free() == float("inf")
+    told("meminfo", "MemAvailable: 3000 kB\nSwapFree: 1000 kB\nHugePages_Total: 0\n")
+    assert memory.free() == 4000 * 1024
+    told("memory.max", "max\n")
+    told("memory.current", "1500000\n")
+    told("memory.stat", "anon 1000000\nfile 500000\n")
+    assert memory.free() == 4000 * 1024
+    told("memory.max", "2000000\n")
+    assert memory.free() == 1_000_000

@@ -231,7 +231,7 @@ def initial_beyond(state: Any, u: Any) -> None:
         ({"initial": (0, 0)}, r"initial has shape \(1, 2\), expected \(n, 1\)"),
         ({"initial": PointMass((0, 0))}, r"initial has shape \(1, 2\), expected \(n, 1\)"),
         ({"initial": (-1,)}, r"initial\[0\] is \[-1\]"),
-        ({"initial": (7,), "upper": 5}, r"initial\[0\] is \[7\].*within the bounds"),
+        ({"initial": (7,), "upper": 5}, r"initial\[0\] is \[7\].* lies outside \[0, 5\]"),
         ({"initial": initial_outside}, r"initial gives the state \[-1\], outside"),
         ({"initial": initial_beyond}, "IndexError"),
         ({"upper": -1}, "upper contains -1"),

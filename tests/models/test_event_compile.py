@@ -183,6 +183,7 @@ def test_a_function_that_cannot_be_compiled_is_named_with_file_and_line() -> Non
     assert "cost function 'cannot_compile'" in text
     assert any(f"(test_event_compile.py, line {line + k})" in text for k in range(3))
     assert "compiled=False" in text
+    assert text.isprintable()  # no colours of the compiler
     # The slow path takes it.
     assert costs(cannot_compile) == [3.0] * 6
 

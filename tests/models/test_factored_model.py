@@ -145,8 +145,8 @@ def test_episodes_cost_what_the_listed_model_says(
 
 def test_sampled_rows_and_checks_work_without_joint_events(model: FactoredModel) -> None:
     assert bw.testing.check_model(model).checked
-    bw.testing.check_basis(bw.PiecewiseLinear([1.0, 2.0]), model)
-    bw.testing.check_policy(bw.Uniform(), model)
+    bw.testing.check_basis(model, bw.PiecewiseLinear([1.0, 2.0]))
+    bw.testing.check_policy(model, bw.Uniform())
     rows = bw.SampledRows(model.spread_states(40))
     result = bw.solve(
         model, bw.PiecewiseLinear([1.0]), bw.DIA(), rows=rows, judge=False,
@@ -211,5 +211,5 @@ def test_bad_input_is_refused_with_its_place(change: dict[str, Any], words: str)
 def test_a_state_of_the_wrong_kind_is_refused(model: FactoredModel) -> None:
     with pytest.raises(bw.errors.ModelError, match=r"expected \(n, 3\)"):
         model.check_states([[0, 1]])
-    with pytest.raises(bw.errors.ModelError, match=r"coordinate 2 is none of 0 to 3"):
+    with pytest.raises(bw.errors.ModelError, match=r"coordinate 2 lies outside \[0, 3\]"):
         model.check_states([[0, 1, 4]])

@@ -94,6 +94,9 @@ def misbuilt(kind: str) -> None:
         "not a law": lambda: store.noise("other", 3.0),  # type: ignore[arg-type]
         "empty index": lambda: store.actions("many", []),
         "missing index": lambda: store.actions("many", ["a"], upper={"b": 1}),
+        "strictly below": lambda: store.require(stock < 3),
+        "strictly above": lambda: store.require(stock > 3),
+        "two comparisons": lambda: store.require(1 <= stock <= 3),
         "text": lambda: store.cost("stock"),  # type: ignore[arg-type]
         "another builder": lambda: (
             store.follow(stock, bw.LinearBuilder(0.9).action("x")),
@@ -118,6 +121,9 @@ def misbuilt(kind: str) -> None:
         ("not a law", "expected a Law"),
         ("empty index", "empty index set"),
         ("missing index", "nothing is given for index 'a'"),
+        ("strictly below", "write <="),
+        ("strictly above", "write >="),
+        ("two comparisons", "as two constraints"),
         ("text", "neither a number nor"),
         ("another builder", "belongs to another builder"),
     ],

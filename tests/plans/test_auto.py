@@ -13,13 +13,12 @@ import pytest
 from cli_runs import failure
 
 import bellweight as bw
-from bellweight.backends import setup_of
 from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
 from bellweight.evaluation.race import SimulatedRace
 from bellweight.plans import auto
-from bellweight.plans.auto import default_regularisations, portfolio
+from bellweight.plans.portfolio import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
 from bellweight.simulation import BLOCK
 
@@ -138,7 +137,7 @@ def test_on_an_enumerated_model_nobody_alone_is_better(queue: bw.TabularModel) -
 def test_only_bounds_that_can_matter_are_proven(
     small_queue: bw.TabularModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proven, kind = [], type(setup_of(small_queue, QUADRATIC))
+    proven, kind = [], type(bw.weights.SolveSettings(model=small_queue, basis=QUADRATIC).setup())
     prove = kind.proven
 
     def counted(self: Any, *given: Any) -> Any:
@@ -146,7 +145,7 @@ def test_only_bounds_that_can_matter_are_proven(
         return prove(self, *given)
 
     monkeypatch.setattr(kind, "proven", counted)
-    smooth = {f"smooth {d:g}": auto.Candidate(bw.Fixed(), d) for d in (1e-3, 2e-3, 3e-3)}
+    smooth = {f"smooth {d:g}": bw.plans.Candidate(bw.Fixed(), d) for d in (1e-3, 2e-3, 3e-3)}
     race = bw.solve(small_queue, QUADRATIC, bw.Auto({"plain": bw.DIA(), **smooth}))
     assert race.result is not None
     assert proven == [0.0, race.result.regularisation]
@@ -160,9 +159,9 @@ def test_nothing_is_tried_after_a_policy_that_is_proven_optimal(
     small_queue: bw.TabularModel,
 ) -> None:
     candidates = {
-        "bound": auto.Candidate(bw.Fixed()),
-        "again": auto.Candidate(bw.Fixed(), 1e-9),
-        "never": auto.Candidate(bw.PIA()),
+        "bound": bw.plans.Candidate(bw.Fixed()),
+        "again": bw.plans.Candidate(bw.Fixed(), 1e-9),
+        "never": bw.plans.Candidate(bw.PIA()),
     }
     race = bw.solve(small_queue, bw.Indicator(), bw.Auto(candidates))
     assert any("is proven optimal: 2 candidates" in note for note in race.notes)
@@ -250,7 +249,7 @@ def test_pia_brings_its_iterates() -> None:
 
 
 def test_the_default_portfolio_has_every_kind_of_candidate() -> None:
-    setup = setup_of(em.network(), QUADRATIC, rows_of())
+    setup = bw.weights.SolveSettings(model=em.network(), basis=QUADRATIC, rows=rows_of()).setup()
     deltas = default_regularisations(setup)
     candidates = portfolio(deltas)
     kinds = {type(candidate.method) for candidate in candidates.values()}

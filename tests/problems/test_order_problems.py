@@ -24,6 +24,8 @@ PUBLISHED = {
     ],
 }  # fmt: skip
 
+MOST = {2: 14, 3: 5}  # units in an order, by lead time: models of one shape are compiled once
+
 
 def one_step(
     model: bw.StepModel, state: list[float], action: int
@@ -51,16 +53,16 @@ def test_longer_lives_and_lead_times_move_up() -> None:
 
 
 def test_lost_sales_are_lost() -> None:
-    model = lost_sales(Law([0, 2, 9], [0.2, 0.5, 0.3]), lead=3, penalty=9.0)
+    model = lost_sales(Law([0, 2, 9], [0.2, 0.5, 0.3]), lead=3, most=MOST[3], penalty=9.0)
     after = one_step(model, [4, 1, 3], 5)
     assert after == {0.0: (5, 3, 5), 2.0: (3, 3, 5), 9.0: (1, 3, 5)}
     cost = model.expand(np.array([[4, 1, 3]]), np.array([5]))[0][0]
     assert cost == pytest.approx(0.2 * 4 + 0.5 * 2 + 0.3 * 9 * 5)
     full = np.array([[30, 5, 1]])
-    assert model.admissible_mask(full)[0].tolist() == [True] + [False] * 10
+    assert model.admissible_mask(full)[0].tolist() == [True] + [False] * MOST[3]
 
 
-def lost_sales_average(penalty: float, most: int = 14, capacity: int = 28) -> float:
+def lost_sales_average(penalty: float, most: int = MOST[2], capacity: int = 28) -> float:
     """Return the least average cost per period for lead time 2, without any of our models."""
     demand = np.array([5.0**k / math.factorial(k) for k in range(25)])
     demand /= demand.sum()
@@ -89,15 +91,15 @@ def test_lost_sales_cost_per_period_what_relative_value_iteration_finds(
 ) -> None:
     # Averages to two digits; a discount of 0.9999 leaves a difference of less than one cent.
     assert lost_sales_average(penalty) == pytest.approx(optimal, abs=0.005)
-    model = lost_sales(lead=2, penalty=penalty, discount=0.9999, most=14, capacity=28)
+    model = lost_sales(lead=2, penalty=penalty, discount=0.9999, most=MOST[2], capacity=28)
     found = 1e-4 * pipeline_optimum(model, tol=1.0).at([5, 5])
     assert found == pytest.approx(optimal, abs=0.008)
-    ours = 1e-4 * pipeline_value(model, base_stock(best_level, 14.0), tol=1.0).at([5, 5])
+    ours = 1e-4 * pipeline_value(model, base_stock(best_level, float(MOST[2])), tol=1.0).at([5, 5])
     assert ours == pytest.approx(rule, abs=0.008)
 
 
 def test_the_myopic_rule_meets_demand_when_its_order_arrives() -> None:
-    model = lost_sales(Law([0, 1], [0.5, 0.5]), lead=2, penalty=3.0, capacity=12)
+    model = lost_sales(Law([0, 1], [0.5, 0.5]), lead=2, most=MOST[2], penalty=3.0, capacity=12)
     rule = myopic(model).on(model)
     # Meeting demand with a chance of 3/4 takes a unit, unless one is left: of (1, 0) after two
     # periods with a chance of 1/4, of (2, 0) with 3/4.
@@ -105,7 +107,7 @@ def test_the_myopic_rule_meets_demand_when_its_order_arrives() -> None:
 
 
 def test_values_of_pipelines_are_those_of_the_listed_model() -> None:
-    model = lost_sales(Law.poisson(2.0, 9), lead=3, most=4, capacity=9, discount=0.9, start=2)
+    model = lost_sales(Law.poisson(2.0, 9), lead=3, most=MOST[3], capacity=9, discount=0.9, start=2)
     table = model.to_tabular()
     exact = bw.exact.optimal(table).values
     found = pipeline_optimum(model)
@@ -159,5 +161,5 @@ def test_quadratics_lose_less_than_a_hundredth_on_perishable_goods() -> None:
 
 
 def test_the_models_keep_their_contract() -> None:
-    for model in (perishable_inventory(), lost_sales(lead=2), ageing_stock()):
+    for model in (perishable_inventory(), lost_sales(lead=2, most=MOST[2]), ageing_stock()):
         bw.testing.check_model(model)

@@ -100,7 +100,7 @@ def test_a_shift_is_the_repair_of_what_is_no_optimum(seed: int) -> None:
 
 def test_a_repair_that_takes_much_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bw.problems.single_queue(capacity=200, initial="empty")
-    monkeypatch.setattr(sys.modules["bellweight.solve"], "_MUCH", 1e-12)
+    monkeypatch.setattr(sys.modules["bellweight.results.making"], "_MUCH", 1e-12)
     with pytest.warns(bw.errors.BellweightWarning, match="it takes to make every row hold"):
         bw.solve(model, bw.Polynomial(3), bw.Fixed("initial"), judge=False)
 

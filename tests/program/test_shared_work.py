@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.backends import setup, setup_of
-from bellweight.plans.auto import Auto, Candidate
+from bellweight.backends import setup
+from bellweight.plans import Auto, Candidate
 from bellweight.plans.relatives.smoothed_program import SmoothedProgram
 from bellweight.program import (
     AllRows,
@@ -86,7 +86,7 @@ def test_auto_builds_one_program_for_each_regularisation(
 
 
 def test_a_setup_takes_model_and_basis_from_its_rows(queue: bw.TabularModel) -> None:
-    found = setup_of(queue, bw.Polynomial(2))
+    found = bw.weights.SolveSettings(model=queue, basis=bw.Polynomial(2)).setup()
     assert found.model is found.rows.model is queue
     assert found.basis is found.rows.basis
     assert found.regularised(0.5) is found.regularised(0.5) is not found

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.backends import setup_of
 from bellweight.results.judgement import judge
 from bellweight.results.result import dual_text, value_text
 
@@ -81,7 +80,7 @@ def test_what_is_no_policy_gets_one_short_line(small_queue: bw.TabularModel) -> 
 def test_no_better_than_the_target_is_a_warning(
     small_queue: bw.TabularModel, result: bw.Result
 ) -> None:
-    setup = setup_of(small_queue, bw.Polynomial(2))
+    setup = bw.weights.SolveSettings(model=small_queue, basis=bw.Polynomial(2)).setup()
     found, notes = judge(setup, result.policy, target=result.policy)
     assert found.minus_target is not None
     assert found.minus_target.mean == 0.0

@@ -55,7 +55,7 @@ def test_the_clinics_are_in_order(size: str) -> None:
     for kernel in ("random_action", "greedy_action", "price"):
         assert any(f"kernels.{kernel}" in text for text in report.checked)
     assert "saving and loading gives the same model" in report.checked
-    assert check_policy(bw.Uniform(), model).notes == ("chooses at random",)
+    assert check_policy(model, bw.Uniform()).notes == ("chooses at random",)
 
 
 def test_a_model_without_kernels_is_in_order() -> None:
@@ -208,7 +208,7 @@ def test_whole_states_stay_whole_beside_real_ones() -> None:
 
 def test_fractional_initial_states_are_refused() -> None:
     initial = bw.models.Sampled(lambda n, rng: rng.integers(0, 21, size=(n, 1)) / 2.0, [5.0])
-    with pytest.raises(bw.errors.ModelError, match=r"state variable 0 the value [0-9]+\.5"):
+    with pytest.raises(bw.errors.ModelError, match=r"stock the value [0-9]+\.5"):
         check_model(replace(shop(), initial=initial))
 
 
@@ -327,7 +327,7 @@ def test_kernels_that_do_not_conform(kernels: Any, message: str) -> None:
 
 @pytest.mark.parametrize("basis", [bw.Affine(), bw.Polynomial(1), bw.Affine(lower=[-np.inf, 0.0])])
 def test_affine_bases_are_in_order(basis: bw.bases.Basis) -> None:
-    report = check_basis(basis, shop())
+    report = check_basis(shop(), basis)
     assert report.checked[0].startswith("2 functions, finite in ")
     assert report.notes == ()
 
@@ -347,29 +347,29 @@ def test_affine_bases_are_in_order(basis: bw.bases.Basis) -> None:
 )
 def test_other_bases_are_refused(basis: bw.bases.Basis, message: str) -> None:
     with pytest.raises(bw.errors.BasisError, match=message):
-        check_basis(basis, shop())
+        check_basis(shop(), basis)
 
 
 def test_a_variable_that_cannot_move_is_noted() -> None:
     made = parts().shop
     extra = made.state("extra", upper=3, lower=3, initial=bw.Law.certain(3))
     made.follow(extra, extra)
-    notes = check_basis(bw.Affine(), made.build()).notes
+    notes = check_basis(made.build(), bw.Affine()).notes
     assert notes == ("depends on earlier functions and will be dropped: extra",)
 
 
 def test_solved_policies_are_in_order() -> None:
     model = bw.problems.scheduling("tiny")
     result = bw.solve(model, bw.Affine(), bw.Fixed(), judge=False)
-    assert check_policy(result.policy, model).notes == ()
+    assert check_policy(model, result.policy).notes == ()
     softmax = bw.policies.DualSoftmax(result.support, bw.Uniform(), 0.1, 0.1)
-    assert check_policy(softmax, model).notes == ("chooses at random",)
-    assert check_policy(bw.Rule(lambda states: np.zeros((len(states), 6))), model).checked
+    assert check_policy(model, softmax).notes == ("chooses at random",)
+    assert check_policy(model, bw.Rule(lambda states: np.zeros((len(states), 6)))).checked
     wrong = replace(result.support, actions=result.support.actions + 9.0)
     with pytest.raises(
         bw.errors.PolicyError, match=r"policy's action in the state where .* not admissib"
     ):
-        check_policy(bw.policies.DualSoftmax(wrong, bw.Uniform(), 0.1, 1e-9), model)
+        check_policy(model, bw.policies.DualSoftmax(wrong, bw.Uniform(), 0.1, 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,7 +422,7 @@ class Alternating:
 )
 def test_policies_that_do_not_conform(policy: bw.policies.Policy, message: str) -> None:
     with pytest.raises(bw.errors.PolicyError, match=message):
-        check_policy(policy, shop())
+        check_policy(shop(), policy)
 
 
 def test_what_is_no_model_basis_or_policy_is_refused() -> None:
@@ -431,6 +431,6 @@ def test_what_is_no_model_basis_or_policy_is_refused() -> None:
     ):
         check_model({})
     with pytest.raises(bw.errors.BasisError, match="basis is 3"):
-        check_basis(3, shop())
+        check_basis(shop(), 3)
     with pytest.raises(bw.errors.PolicyError, match="policy is 'x'"):
-        check_policy("x", shop())
+        check_policy(shop(), "x")

@@ -29,8 +29,8 @@ def test_every_problem_we_ship_is_in_order(problem: str) -> None:
     report = check_model(model)
     assert report.subject == model.name
     assert len(report.checked) >= 2
-    assert check_policy(bw.Uniform(), model).checked
-    assert check_basis(bw.Polynomial(2), model).checked
+    assert check_policy(model, bw.Uniform()).checked
+    assert check_basis(model, bw.Polynomial(2)).checked
 
 
 @given(model=strategies.models(), data=st.data())
@@ -38,16 +38,16 @@ def test_random_models_bases_and_policies_are_in_order(
     model: bw.TabularModel, data: st.DataObject
 ) -> None:
     check_model(model)
-    check_basis(data.draw(strategies.bases_for(model)), model)
-    check_policy(data.draw(strategies.policies_for(model)), model)
+    check_basis(model, data.draw(strategies.bases_for(model)))
+    check_policy(model, data.draw(strategies.policies_for(model)))
 
 
 def test_a_solved_policy_is_in_order(small_queue: bw.TabularModel) -> None:
     result = bw.solve(small_queue, bw.Polynomial(3), bw.DIA())
-    assert check_policy(result.policy, small_queue).notes == ()
+    assert check_policy(small_queue, result.policy).notes == ()
     softmax = bw.policies.DualSoftmax(result.support, bw.Uniform(), 0.1, 0.1)
-    assert check_policy(softmax, small_queue).notes == ("chooses at random in 31 states",)
-    assert check_policy(bw.policies.DualPolicy(result.support), small_queue)
+    assert check_policy(small_queue, softmax).notes == ("chooses at random in 31 states",)
+    assert check_policy(small_queue, bw.policies.DualPolicy(result.support))
 
 
 def test_the_report_reads_well(two_states: bw.TabularModel) -> None:
@@ -92,11 +92,11 @@ def test_what_is_no_model_basis_or_policy_is_refused(two_states: bw.TabularModel
     with pytest.raises(
         bw.errors.BasisError, match=r"basis is 3, expected a basis such as Polynomial"
     ):
-        check_basis(3, two_states)
+        check_basis(two_states, 3)
     with pytest.raises(
         bw.errors.PolicyError, match=r"policy is 'x', expected .*: use TablePolicy or Rule"
     ):
-        check_policy("x", two_states)
+        check_policy(two_states, "x")
 
 
 class Counting:
@@ -140,12 +140,12 @@ def growing(states: np.ndarray) -> np.ndarray:
 )
 def test_bases_that_do_not_conform(fn: Any, message: str, small_queue: bw.TabularModel) -> None:
     with np.errstate(invalid="ignore"), pytest.raises(bw.errors.BasisError, match=message):
-        check_basis(bw.Custom(fn), small_queue)
+        check_basis(small_queue, bw.Custom(fn))
 
 
 def test_a_basis_that_changes_its_states_is_refused(small_queue: bw.TabularModel) -> None:
     with pytest.raises(bw.errors.BasisError, match=r"state \[0.0\] became \[1.0\]: work on a copy"):
-        check_basis(bw.Custom(changing), small_queue)
+        check_basis(small_queue, bw.Custom(changing))
     # Solving cannot change the model either.
     with pytest.raises(ValueError, match="read-only"):
         bw.solve(small_queue, bw.Custom(changing), bw.Fixed())
@@ -153,7 +153,7 @@ def test_a_basis_that_changes_its_states_is_refused(small_queue: bw.TabularModel
 
 def test_dependent_functions_are_noted(small_queue: bw.TabularModel) -> None:
     basis = bw.Custom(lambda s: np.hstack([np.ones_like(s), s, 2.0 * s]), ["one", "x", "twice"])
-    notes = check_basis(basis, small_queue).notes
+    notes = check_basis(small_queue, basis).notes
     assert notes == ("depends on earlier functions and will be dropped: twice",)
 
 
@@ -206,7 +206,7 @@ def test_policies_that_do_not_conform(
     policy: bw.policies.Policy, message: str, small_queue: bw.TabularModel
 ) -> None:
     with pytest.raises(bw.errors.PolicyError, match=message):
-        check_policy(policy, small_queue)
+        check_policy(small_queue, policy)
 
 
 def half_rule(state: Any) -> float:
@@ -217,7 +217,7 @@ def test_rules_that_return_fractions(small_queue: bw.TabularModel) -> None:
     found = r"the rule returns 0.7 in state \[2.*expected a whole number"
     for model in (small_queue, em.line()):
         with pytest.raises(bw.errors.PolicyError, match=found):
-            check_policy(bw.Rule(half_rule), model)
+            check_policy(model, bw.Rule(half_rule))
 
 
 def leaky(move: Any) -> bw.EventModel:

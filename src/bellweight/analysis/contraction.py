@@ -16,11 +16,11 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.optimize import nnls
 
-from bellweight.analysis.dual_pieces import Enumeration, Piece, dense, half_diameter
+from bellweight.analysis.dual_pieces import Enumeration, Piece, half_diameter
 from bellweight.backends import listed
 from bellweight.basis import Basis
 from bellweight.common import checks, tolerances
-from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.checks import FloatArray, IntArray, dense
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
 from bellweight.policies import Policy, Support, checked_probabilities

@@ -34,13 +34,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, product
-from typing import Any
 
 import numpy as np
 from scipy.linalg import null_space
 
 from bellweight.common import tolerances
-from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, dense
 from bellweight.common.status import ArgumentError
 from bellweight.program import IntegerProgram, TabularRows, conditioning
 
@@ -340,8 +339,3 @@ def _farthest(points: FloatArray) -> tuple[int, int]:
         if distance[second] <= best:
             return first, second
         first, best = second, float(distance[second])
-
-
-def dense(matrix: Any) -> FloatArray:
-    """Return a matrix, sparse or not, as an array."""
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)

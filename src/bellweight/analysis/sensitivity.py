@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellweight.backends import Estimate, Setup, setup_of
+from bellweight.backends import Estimate, Setup
 from bellweight.basis import Basis
 from bellweight.common import checks
 from bellweight.common.checks import FloatArray
@@ -26,9 +26,10 @@ from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import Model
 from bellweight.policies import Policy, Uniform
 from bellweight.simulation import Simulation
-from bellweight.solve import Rows
-from bellweight.weights.loop import Method, Outcome, Stop, select_weights
+from bellweight.solve import Rows, looped
+from bellweight.weights.loop import Method, Outcome, Stop
 from bellweight.weights.methods import DIA
+from bellweight.weights.plan import SolveSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,16 +137,16 @@ def sensitivity(
         _axis(smoothing_masses, "smoothing_masses"),
         _axis(temperatures, "temperatures"),
     )
-    seed = checks.count(seed, "seed", least=0)
-    setup = setup_of(model, basis, rows, simulation, seed, jobs)
+    asked = SolveSettings(
+        model=model, basis=basis, rows=rows, simulation=simulation, stop=stop, seed=seed, jobs=jobs
+    )
+    setup = asked.setup()
     # A target that is a method is run once, not once for each setting.
     aim = DIA(target=Uniform() if target is None else target).prepare(setup).target
     settings = []
     for step_size, mass, temperature in product(*axes):
         method = DIA(target=aim, temperature=temperature, smoothing_mass=mass, step_size=step_size)
-        outcome = select_weights(setup, method, stop or Stop())
-        if outcome.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        outcome = looped(setup, method, asked).outcome
         policy = outcome.iterate.greedy
         found = None
         if not setup.is_exact:

@@ -23,7 +23,7 @@ from itertools import combinations
 
 import numpy as np
 
-from bellweight.backends import Iterate, Point, Setup, setup_of
+from bellweight.backends import Iterate, Point, Setup
 from bellweight.basis import Basis
 from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray
@@ -31,10 +31,10 @@ from bellweight.common.status import ArgumentError, Status
 from bellweight.evaluation.evaluate import Comparison, compare
 from bellweight.models import Model
 from bellweight.simulation import Simulation
-from bellweight.solve import Result, Rows
-from bellweight.weights.loop import Method, Stop
-from bellweight.weights.loop import select_weights as run_method
+from bellweight.solve import Result, Rows, looped
+from bellweight.weights.loop import Method
 from bellweight.weights.methods import PIA, Fixed, FromPolicy
+from bellweight.weights.plan import SolveSettings
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,11 @@ def weights_matter(
     `simulation`, `seed` and `jobs` are as in `solve`.
     """
     limit = checks.count(n, "n")
-    setup = setup_of(model, basis, rows, simulation, checks.count(seed, "seed", least=0), jobs)
-    points = _points(setup, _named(candidates))
+    settings = SolveSettings(
+        model=model, basis=basis, rows=rows, simulation=simulation, seed=seed, jobs=jobs
+    )
+    setup = settings.setup()
+    points = _points(setup, settings, _named(candidates))
     iterates = {name: setup.iterate(point) for name, point in points.items()}
     middle = setup.iterate(_mixture(list(points.values())))
     segments = [_Segment(setup, *ends) for ends in combinations(iterates.values(), 2)]
@@ -226,11 +229,13 @@ def _kind(candidate: Candidate) -> str:
     return type(candidate.method if isinstance(candidate, Result) else candidate).__name__
 
 
-def _points(setup: Setup, candidates: Mapping[str, Candidate]) -> dict[str, Point]:
+def _points(
+    setup: Setup, settings: SolveSettings, candidates: Mapping[str, Candidate]
+) -> dict[str, Point]:
     """Return every candidate's weights, and those of each phase where they cycle."""
     points = {}
     for name, candidate in candidates.items():
-        found = _found(setup, name, candidate)
+        found = _found(setup, settings, name, candidate)
         for k, point in enumerate(found, start=1):
             points[name if len(found) == 1 else f"{name} phase {k}"] = point
     if len(points) < 2:
@@ -238,11 +243,9 @@ def _points(setup: Setup, candidates: Mapping[str, Candidate]) -> dict[str, Poin
     return points
 
 
-def _found(setup: Setup, name: str, candidate: Candidate) -> list[Point]:
+def _found(setup: Setup, settings: SolveSettings, name: str, candidate: Candidate) -> list[Point]:
     if isinstance(candidate, Method):
-        outcome = run_method(setup, candidate, Stop())
-        if outcome.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        outcome = looped(setup, candidate, settings).outcome
         return [one.point for one in outcome.phases or (outcome.iterate,)]
     same_model = candidate.model_digest == setup.model.digest
     # The weights of a result are moments of its basis, and other bases may have the same names.

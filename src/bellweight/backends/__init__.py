@@ -25,7 +25,6 @@ from bellweight.backends.setup import (
 from bellweight.backends.step import StepBackend
 from bellweight.backends.tabular import TabularBackend
 from bellweight.basis import Basis
-from bellweight.common import checks
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.models import EventModel, FactoredModel, LinearModel, StepModel, TabularModel
 from bellweight.models.kinds import entry_for
@@ -46,7 +45,6 @@ __all__ = [
     "Visited",
     "backend_of",
     "listed",
-    "setup_of",
     "simulated_occupancy",
 ]
 
@@ -63,24 +61,6 @@ def backend_of(model: Any) -> Backend[Any]:
     """Return the backend of a model."""
     found: Backend[Any] = entry_for(model, KINDS)(model)
     return found
-
-
-def setup_of(
-    model: Any,
-    basis: Any,
-    rows: Any = None,
-    simulation: Simulation | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
-    regularisation: float = 0.0,
-) -> Setup:
-    """Return rows and one warm program, which several runs on one model and basis can share."""
-    backend = backend_of(model)
-    if not isinstance(basis, Basis):
-        raise ArgumentError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
-    delta = checks.at_least_zero(regularisation, "regularisation")
-    settings = RunSettings(simulation or Simulation(), seed, jobs, delta)
-    return backend.setup(basis, rows, settings)
 
 
 def listed(model: Any, message: str, error: type[BellweightError] = ArgumentError) -> TabularModel:

@@ -1,4 +1,4 @@
-"""What depends on the kind of a model, behind one interface: see `tabular`, `event`, `linear`."""
+"""The interface behind which everything stands that depends on the kind of a model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.models import Model
+from bellweight.models.local import LocalStructure
 from bellweight.policies import Policy
 from bellweight.policies.states import one_state
 from bellweight.program import RowSource
@@ -87,14 +88,15 @@ class Backend(ABC, Generic[AnyModel]):
 
     `lists_states` says that all states are listed, so that costs and occupancies are exact;
     `lists_rows` that the rows of a program are, all or a sample of them; `samples_states` that rows
-    come from sampled states. `acts_by_vectors` says that an action is a vector, not an index;
-    `maximises` that costs are minus the rewards that the user gave.
-    `noun` and `usual_basis` are for people.
+    come from sampled states; `lists_successors` that what can follow a pair can be listed.
+    `acts_by_vectors` says that an action is a vector, not an index; `maximises` that costs are
+    minus the rewards that the user gave. `noun` and `usual_basis` are for people.
     """
 
     lists_states = False
     lists_rows = True
     samples_states = False
+    lists_successors = True
     acts_by_vectors = False
     maximises = False
     noun: str
@@ -119,6 +121,11 @@ class Backend(ABC, Generic[AnyModel]):
         return tuple(map(self.action_text, range(self.model.n_actions)))  # type: ignore[union-attr]
 
     # Programs
+
+    @property
+    def structure(self) -> LocalStructure | None:
+        """The local parts that the model is made of, where it declares them."""
+        return None
 
     @abstractmethod
     def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> Setup:

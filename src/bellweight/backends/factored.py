@@ -12,6 +12,7 @@ from bellweight.program import SampledRows
 class FactoredBackend(FunctionBackend[FactoredModel]):
     """Costs are bounded, and any state can be drawn."""
 
+    lists_successors = False
     noun = "a factored model"
     usual_basis = "kinks:3"
 

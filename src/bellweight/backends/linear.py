@@ -24,7 +24,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, PolicyError
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import LinearModel
-from bellweight.policies import Greedy, Policy, Support, Uniform
+from bellweight.policies import Policy, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.linear_actions import GreedyChooser
 from bellweight.policies.states import one_state, several_states
@@ -56,10 +56,6 @@ class LinearSetup(SimulatedSetup):
         return LinearBackend(self.rows.model)
 
     @property
-    def listed_rows(self) -> None:
-        return None
-
-    @property
     def size_text(self) -> str:
         model = self.rows.model
         counts = f"{model.dimension} state and {model.n_action_variables} action variables"
@@ -68,9 +64,6 @@ class LinearSetup(SimulatedSetup):
     @property
     def n_columns(self) -> int:
         return self.rows.n_pairs
-
-    def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
 
     def initial_point(self) -> Point:
         return Point(np.append(1.0, self.rows.model.initial_mean))
@@ -84,36 +77,45 @@ class LinearSetup(SimulatedSetup):
         rollout = _WatchedRollout(self.backend.episodes(policy), self.rows.box)
         task = Task(rollout.block, horizon, stream_keys(seed))
         blocks = run_blocks(task, 0, episodes, self.jobs)
+        seen = BoxWatch(self.rows.box)
+        for _, watch in blocks:
+            seen.join(watch)
         costs = np.concatenate([block[0] for block in blocks])
-        watches = [block[1] for block in blocks]
-        outside = sum(watch.outside for watch in watches)
-        if outside == 0:
-            return costs, None
-        low, high = self.rows.box
-        least = np.min([watch.least for watch in watches], axis=0)
-        most = np.max([watch.most for watch in watches], axis=0)
-        k = int(np.argmax(np.maximum(low - least, most - high)))
-        reached = most[k] if most[k] - high[k] >= low[k] - least[k] else least[k]
-        share = outside / sum(watch.visits for watch in watches)
-        numbers = (float(reached), float(low[k]), float(high[k]))
-        return costs, Outside(share, self.rows.model.state_names[k], *numbers)
+        return costs, seen.outside(self.rows.model.state_names)
 
 
-class _Watch:
+class BoxWatch:
     """Counts the visited states that lie outside a box, and how far out they are."""
 
     def __init__(self, box: tuple[FloatArray, FloatArray]) -> None:
         self.low, self.high = box
-        self.visits = self.outside = 0
+        self.visits = self.left = 0
         self.least, self.most = np.array(self.low), np.array(self.high)
 
     def see(self, states: FloatArray) -> None:
-        """Look at the states (n, d) of one step."""
+        """Look at states (n, d)."""
         beyond = (states < self.low) | (states > self.high)
         self.visits += len(states)
-        self.outside += int(beyond.any(axis=1).sum())
+        self.left += int(beyond.any(axis=1).sum())
         self.least = np.minimum(self.least, states.min(axis=0))
         self.most = np.maximum(self.most, states.max(axis=0))
+
+    def join(self, other: BoxWatch) -> None:
+        """Add what another watch of the same box has seen."""
+        self.visits += other.visits
+        self.left += other.left
+        self.least = np.minimum(self.least, other.least)
+        self.most = np.maximum(self.most, other.most)
+
+    def outside(self, names: tuple[str, ...]) -> Outside | None:
+        """Return how far states left the box, None where none did; `names` are the variables'."""
+        if self.left == 0:
+            return None
+        below, above = self.low - self.least, self.most - self.high
+        k = int(np.argmax(np.maximum(below, above)))
+        reached = self.most[k] if above[k] >= below[k] else self.least[k]
+        numbers = (float(reached), float(self.low[k]), float(self.high[k]))
+        return Outside(self.left / self.visits, names[k], *numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +125,8 @@ class _WatchedRollout:
     rollout: LinearRollout
     box: tuple[FloatArray, FloatArray]
 
-    def block(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[FloatArray, _Watch]:
-        watch = _Watch(self.box)
+    def block(self, first: int, last: int, horizon: int, keys: Keys) -> tuple[FloatArray, BoxWatch]:
+        watch = BoxWatch(self.box)
         return self.rollout.watched(first, last, horizon, keys, watch.see), watch
 
 
@@ -147,12 +149,11 @@ class LinearBackend(Backend[LinearModel]):
     def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> LinearSetup:
         if rows is not None and not isinstance(rows, PricedRows):
             raise ArgumentError(f"rows is {rows!r}, expected PricedRows() for a linear model")
-        if settings.regularisation > 0.0:
-            raise ArgumentError(
-                f"regularisation is {settings.regularisation:g}, expected 0 for a linear model: it "
-                "needs all rows, and pricing finds them one by one; to_tabular() lists them where "
-                "they are few"
-            )
+        settings.refuse_regularisation(
+            "for a linear model",
+            "it needs all rows, and pricing finds them one by one; to_tabular() lists them where "
+            "they are few",
+        )
         return LinearSetup((rows or PricedRows()).on(self.model, basis), settings)
 
     def some_rows(self, basis: Basis, states: FloatArray) -> LinearRows:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from bellweight.backends.estimate import Estimate
 from bellweight.basis import Basis
@@ -29,7 +29,10 @@ from bellweight.program import (
     Solution,
     StreamedRows,
 )
-from bellweight.simulation import Occupancy, Simulation
+from bellweight.simulation import Occupancy, Simulation, episode_costs
+
+if TYPE_CHECKING:
+    from bellweight.backends.backend import Backend
 
 
 class Solvable(Protocol):
@@ -59,6 +62,13 @@ class RunSettings:
     seed: int = 0
     jobs: int | None = None
     regularisation: float = 0.0
+
+    def refuse_regularisation(self, where: str, why: str) -> None:
+        """Say why a program is not regularised here, if that was asked for."""
+        if self.regularisation > 0.0:
+            raise ArgumentError(
+                f"regularisation is {self.regularisation:g}, expected 0 {where}: {why}"
+            )
 
 
 @files.storable("Outside")
@@ -180,8 +190,13 @@ class Setup(ABC):
 
     @property
     @abstractmethod
+    def backend(self) -> Backend[Any]:
+        """The backend of the model."""
+
+    @property
     def listed_rows(self) -> ListedRows | None:
         """The rows, where all of them are listed."""
+        return None
 
     @property
     def sampled_states(self) -> Any:
@@ -209,19 +224,20 @@ class Setup(ABC):
     def point_of(self, vector: FloatArray, standard_error: FloatArray | None = None) -> Point:
         """Return the point with this vector of weights, or of moments."""
 
-    @abstractmethod
     def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
         """Return the greedy policy of coefficients; without a dual, ties go to lower actions."""
+        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.model)
 
     @abstractmethod
     def cost(self, policy: Policy) -> Estimate:
         """Return the expected discounted cost of a policy from the initial distribution."""
 
-    @abstractmethod
     def episode_costs(
         self, policy: Policy, episodes: int, horizon: int, seed: int
     ) -> tuple[FloatArray, Outside | None]:
         """Return the costs (n,) of simulated episodes, and how far they leave the rows' box."""
+        rollout = self.backend.episodes(policy)
+        return episode_costs(rollout, 0, episodes, horizon, seed, self.jobs), None
 
     @abstractmethod
     def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:

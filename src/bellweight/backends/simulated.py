@@ -24,20 +24,20 @@ from bellweight.backends.backend import (
     values_by,
 )
 from bellweight.backends.estimate import Estimate
-from bellweight.backends.setup import Outside, Point, RunSettings, Setup
+from bellweight.backends.setup import Point, RunSettings, Setup
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, BasisError, ModelError
 from bellweight.common.streams import stream_keys
 from bellweight.models.function_model import FunctionModel
-from bellweight.policies import Greedy, Policy, Support, Uniform
+from bellweight.models.local import LocalStructure
+from bellweight.policies import Policy, Support, Uniform
 from bellweight.policies.actor import Actor, acts_on, needs_generator
 from bellweight.policies.states import one_state, several_states
 from bellweight.program import (
     DrawnRows,
     EliminatedRows,
     EventRows,
-    ListedRows,
     LocalRows,
     Repaired,
     SampledRows,
@@ -72,11 +72,6 @@ _WHICH_ROWS = (
 class SimulatedSetup(Setup):
     """Occupancies by simulation, always on the same random streams."""
 
-    @property
-    @abstractmethod
-    def backend(self) -> Backend[Any]:
-        """The backend of the model."""
-
     @abstractmethod
     def initial_point(self) -> Point:
         """Return the moments of the initial distribution."""
@@ -107,20 +102,12 @@ class SimulatedSetup(Setup):
         costs = episode_costs(rollout, 0, self.simulation.episodes, horizon, self.seed, self.jobs)
         return Estimate(*mean_and_half_width(costs))
 
-    def episode_costs(
-        self, policy: Policy, episodes: int, horizon: int, seed: int
-    ) -> tuple[FloatArray, Outside | None]:
-        rollout = self.backend.episodes(policy)
-        return episode_costs(rollout, 0, episodes, horizon, seed, self.jobs), None
-
     def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         return occupancy.dual_share
 
 
 class FunctionSetup(SimulatedSetup):
-    """Rows at sampled states of a model given by functions."""
-
-    rows: EventRows
+    """A model given by functions."""
 
     def __init__(self, rows: Any, settings: RunSettings | None, backend: Backend[Any]) -> None:
         super().__init__(rows, settings)
@@ -131,23 +118,15 @@ class FunctionSetup(SimulatedSetup):
         return self._backend
 
     @property
-    def listed_rows(self) -> ListedRows | None:
-        return self.rows
-
-    @property
-    def sampled_states(self) -> Any:
-        return self.rows.states
-
-    @property
     def size_text(self) -> str:
-        rows = self.rows
-        sampled = f"{_dimensions(rows.model)}, {rows.n_pairs:,} sampled rows"
-        if rows.origin:
-            sampled += f" (by default, at {len(rows.states):,} states {rows.origin})"
-        return f"{sampled}, discount {self.rows.model.discount:g}"
+        n = self.rows.model.dimension
+        dimensions = "1 dimension" if n == 1 else f"{n} dimensions"
+        return f"{dimensions}, {self._rows_text}, discount {self.rows.model.discount:g}"
 
-    def greedy(self, coef: FloatArray, dual: Support | None = None) -> Greedy:
-        return Greedy(basis=self.basis, coef=coef, dual=dual, model=self.rows.model)
+    @property
+    @abstractmethod
+    def _rows_text(self) -> str:
+        """The rows in words."""
 
     def initial_point(self) -> Point:
         model = self.rows.model
@@ -171,44 +150,44 @@ class FunctionSetup(SimulatedSetup):
         return self.rows.model.initial_moments(words)
 
 
+class SampledSetup(FunctionSetup):
+    """Rows at sampled states."""
+
+    rows: EventRows
+
+    @property
+    def listed_rows(self) -> EventRows:
+        return self.rows
+
+    @property
+    def sampled_states(self) -> Any:
+        return self.rows.states
+
+    @property
+    def _rows_text(self) -> str:
+        rows = self.rows
+        usual = f" (by default, at {len(rows.states):,} states {rows.origin})"
+        return f"{rows.n_pairs:,} sampled rows{usual if rows.origin else ''}"
+
+
 class StreamedSetup(FunctionSetup):
     """Rows of states that are drawn anew in every pass: they are not listed."""
 
-    rows: StreamedRows  # type: ignore[assignment]
+    rows: StreamedRows
 
     @property
-    def listed_rows(self) -> None:
-        return None
-
-    @property
-    def size_text(self) -> str:
-        rows = self.rows
-        drawn = f"{rows.n_pairs:,} rows drawn anew in every pass"
-        return f"{rows.model.dimension} dimensions, {drawn}, discount {rows.discount:g}"
-
-
-def _dimensions(model: FunctionModel) -> str:
-    return "1 dimension" if model.dimension == 1 else f"{model.dimension} dimensions"
+    def _rows_text(self) -> str:
+        return f"{self.rows.n_pairs:,} rows drawn anew in every pass"
 
 
 class LocalSetup(FunctionSetup):
     """Rows of all states, found by elimination, so that bounds are proven."""
 
-    rows: EliminatedRows  # type: ignore[assignment]
+    rows: EliminatedRows
 
     @property
-    def listed_rows(self) -> None:
-        return None
-
-    @property
-    def sampled_states(self) -> None:
-        return None
-
-    @property
-    def size_text(self) -> str:
-        rows = self.rows
-        seen = f"all states, by elimination over up to {rows.width} variables"
-        return f"{_dimensions(rows.model)}, {seen}, discount {rows.discount:g}"
+    def _rows_text(self) -> str:
+        return f"all states, by elimination over up to {self.rows.width} variables"
 
     @property
     def n_columns(self) -> int:
@@ -234,25 +213,25 @@ class FunctionBackend(Backend[AnyFunctionModel]):
     """Compiled episodes; rows come from sampled states, or from all where parts are local."""
 
     samples_states = True
-    sampled_setup: type[FunctionSetup] = FunctionSetup
+    sampled_setup: type[SampledSetup] = SampledSetup
+
+    @property
+    def structure(self) -> LocalStructure | None:
+        return self.model.structure
 
     def setup(self, basis: Basis, rows: Any, settings: RunSettings) -> FunctionSetup:
         if rows is None:
             rows = self._usual_rows(basis, settings.seed)
         if isinstance(rows, LocalRows):
-            if settings.regularisation > 0.0:
-                raise ArgumentError(
-                    f"regularisation is {settings.regularisation:g}, expected 0 with LocalRows(): "
-                    "it needs all rows, and elimination finds them one by one; use "
-                    "SampledRows(states)"
-                )
+            settings.refuse_regularisation(
+                "with LocalRows()",
+                "it needs all rows, and elimination finds them one by one; use SampledRows(states)",
+            )
             return LocalSetup(rows.on(self.model, basis), settings, self)
         if isinstance(rows, DrawnRows):
-            if settings.regularisation > 0.0:
-                raise ArgumentError(
-                    f"regularisation is {settings.regularisation:g}, expected 0 with DrawnRows: it "
-                    "needs numbers for every row; use SampledRows(states)"
-                )
+            settings.refuse_regularisation(
+                "with DrawnRows", "it needs numbers for every row; use SampledRows(states)"
+            )
             return StreamedSetup(rows.on(self.model, basis), settings, self)
         if not isinstance(rows, SampledRows):
             raise ArgumentError(f"the states of {self.noun} cannot be enumerated: {_WHICH_ROWS}")
@@ -265,7 +244,7 @@ class FunctionBackend(Backend[AnyFunctionModel]):
 
     def _usual_rows(self, basis: Basis, seed: int) -> LocalRows | SampledRows:
         """Return the rows of all states where elimination finds them, otherwise sampled ones."""
-        if self.model.structure is None:
+        if self.structure is None:
             return self._usual_states(seed)
         try:
             LocalRows().on(self.model, basis)
@@ -304,7 +283,7 @@ class FunctionBackend(Backend[AnyFunctionModel]):
         cost = np.full(mask.shape, -np.inf)
         cost[mask] = np.abs(model.costs_of(states[number], action))
         mean, width = mean_and_half_width(cost.max(axis=1)[place.ravel()])
-        reason = "with 95 % confidence: the first costs are estimated" if width > 0.0 else ""
+        reason = "with 95 % confidence, as the first costs are estimated" if width > 0.0 else ""
         level = mean + 2.0 * width
         return growing_tail(model.discount, level, model.cost_growth, horizon), reason
 

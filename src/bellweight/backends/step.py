@@ -9,7 +9,7 @@ from bellweight.backends.simulated import (
     PLAIN_STEPS,
     USUAL_STATES,
     FunctionBackend,
-    FunctionSetup,
+    SampledSetup,
 )
 from bellweight.basis import Basis
 from bellweight.common.checks import FloatArray
@@ -30,7 +30,7 @@ from bellweight.simulation import distinct_states
 _JUDGING_TERMS = 200_000_000  # terms of expectations that compiled loops add up in a second
 
 
-class StepSetup(FunctionSetup):
+class StepSetup(SampledSetup):
     """Rows at sampled states of a box; a search looks for violations between them."""
 
     repair_advice = (

@@ -10,7 +10,8 @@ import numpy as np
 from bellweight import exact
 from bellweight.backends.backend import Backend, Visited, values_by
 from bellweight.backends.estimate import Estimate
-from bellweight.backends.setup import Outside, Point, RunSettings, Setup
+from bellweight.backends.setup import Point, RunSettings, Setup, Solvable
+from bellweight.backends.state_program import StateProgram
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common import checks, tolerances
@@ -22,7 +23,7 @@ from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, c
 from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
 from bellweight.policies.states import one_index, several_indices
 from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, largest_value, repaired
-from bellweight.simulation import Occupancy, Simulation, TabularRollout, episode_costs
+from bellweight.simulation import Occupancy, Simulation, TabularRollout
 
 
 class TabularSetup(Setup):
@@ -30,6 +31,10 @@ class TabularSetup(Setup):
 
     rows: TabularRows
     is_exact = True
+
+    @property
+    def backend(self) -> TabularBackend:
+        return TabularBackend(self.rows.model)
 
     @property
     def listed_rows(self) -> ListedRows:
@@ -41,6 +46,11 @@ class TabularSetup(Setup):
         sense = ", costs are minus rewards" if model.sense == "max" else ""
         counts = f"{model.n_states:,} states, {model.n_pairs:,} pairs{sense}"
         return f"{counts}, discount {model.discount:g}"
+
+    def program(self, reference: FloatArray | None = None) -> Solvable:
+        if self._program is None and not self.regularisation and StateProgram.fits(self.rows):
+            self._program = StateProgram(self.rows)
+        return super().program(reference)
 
     def occupancy(self, policy: Policy) -> Occupancy:
         return exact_occupancy(self.rows.model, policy)
@@ -65,13 +75,7 @@ class TabularSetup(Setup):
         return Greedy.from_values(self.rows, coef, dual)
 
     def cost(self, policy: Policy) -> Estimate:
-        return Estimate(TabularBackend(self.rows.model).exact_cost(policy))
-
-    def episode_costs(
-        self, policy: Policy, episodes: int, horizon: int, seed: int
-    ) -> tuple[FloatArray, Outside | None]:
-        rollout = TabularRollout.of(self.rows.model, policy)
-        return episode_costs(rollout, 0, episodes, horizon, seed, self.jobs), None
+        return Estimate(self.backend.exact_cost(policy))
 
     def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         assert occupancy.weights is not None

@@ -16,10 +16,10 @@ from typing import Any, Self
 import numpy as np
 
 from bellweight.basis.atoms import Term
-from bellweight.basis.core import Basis, Indicator, dense, variable_names
+from bellweight.basis.core import Basis, Indicator, variable_names
 from bellweight.basis.parts import Part, constant_part, moved
 from bellweight.common import files
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, dense
 from bellweight.common.status import BasisError
 
 _MOST_PRODUCTS = 20_000

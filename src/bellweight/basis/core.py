@@ -14,7 +14,7 @@ from scipy import sparse
 from bellweight.basis.atoms import Term, coordinate, spot, written
 from bellweight.basis.parts import Part, constant_part
 from bellweight.common import checks, files
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
 from bellweight.common.short import Short
 from bellweight.common.status import BasisError
 
@@ -341,11 +341,6 @@ class Custom(Basis):
         if self.names is None:
             raise BasisError("a Custom basis without names must see its model: call on(states)")
         return tuple(self.names)
-
-
-def dense(features: Matrix) -> FloatArray:
-    """Return features as a plain array."""
-    return np.asarray(features.toarray() if sparse.issparse(features) else features)
 
 
 def _powers(powers: IntArray) -> Callable[[FloatArray], FloatArray]:

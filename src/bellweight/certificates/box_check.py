@@ -22,6 +22,7 @@ import numpy as np
 
 from bellweight.certificates.enclosure import gamma
 from bellweight.certificates.record import Record
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import FileError
 from bellweight.models.declared import bends_at
@@ -130,9 +131,9 @@ def _states(model: StepModel, values: _Values, action: int, complete: bool) -> F
 
 def _least_slack(model: StepModel, values: _Values, action: int, states: FloatArray) -> float:
     """Return the least slack of an action at some states."""
-    least, size = np.inf, max(1, _BLOCK // model.n_nodes)
-    for start in range(0, len(states), size):
-        some = states[start : start + size]
+    least = np.inf
+    for part in blocks(len(states), _BLOCK // model.n_nodes):
+        some = states[part]
         cost, chance, after = model.loops.expand(some, np.full(len(some), action))
         ahead = values(after.reshape(-1, model.dimension)).reshape(chance.shape)
         slack = cost + model.discount * (chance * ahead).sum(axis=1) - values(some)

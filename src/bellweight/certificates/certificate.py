@@ -260,7 +260,8 @@ class Certificate(Presentable):
         return f"<Certificate: {self.kind}, {value_text(self.bound)} lost at most>"
 
     def __str__(self) -> str:
-        reason = f": {self.reason}" if self.reason else ""
+        said = self.reason == self.gap.proof  # below, as the proof
+        reason = f": {self.reason}" if self.reason and not said else ""
         told = [("certificate", f"{self.kind}{reason}")]
         told += [("repair", self._repair_text)] if self._repair_text else []
         lines = [facts_text("", told), str(self.gap)]

@@ -38,7 +38,7 @@ from bellweight.certificates.descriptions import (
     describe_terms,
     proper,
 )
-from bellweight.certificates.enclosure import gamma
+from bellweight.certificates.enclosure import gamma, most_entering
 from bellweight.certificates.fields import fault
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.upper_cost import upper_cost
@@ -226,9 +226,7 @@ def _flow_rounding(model: TabularModel) -> float:
 
     Each state's flow is a sum over the pairs that lead there; the occupancy has mass one.
     """
-    entering = np.bincount(model.transition.indices, minlength=model.n_states)
-    most = int(entering.max(initial=0)) + model.n_actions
-    return 4.0 * gamma(most + _ROUNDINGS)
+    return 4.0 * gamma(most_entering(model.transition) + model.n_actions + _ROUNDINGS)
 
 
 def generating_policy(result: Result) -> Policy | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis import Basis, Indicator
 from bellweight.basis.compiled import CompiledBasis
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, dense
 from bellweight.common.status import BasisError
 from bellweight.models import StepModel, TabularModel
 from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
@@ -19,6 +19,7 @@ from bellweight.policies import (
     DualSoftmax,
     Greedy,
     Policy,
+    Support,
     TablePolicy,
     Uniform,
     by_state,
@@ -38,12 +39,11 @@ def describe_basis(model: TabularModel, basis: Basis) -> dict[str, Any]:
     try:
         words = basis.words(dimension)
     except BasisError:
-        features = basis.on(model.states)(model.states)
-        dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
-        if dense.size > _MOST_ENTRIES:
-            reason = f"the features have {dense.size:,} entries, too many to be recorded"
+        features = dense(basis.on(model.states)(model.states))
+        if features.size > _MOST_ENTRIES:
+            reason = f"the features have {features.size:,} entries, too many to be recorded"
             return {"kind": "unknown", "reason": reason}
-        return {"kind": "features", "features": dense.tolist()}
+        return {"kind": "features", "features": features.tolist()}
     exponents = [[word.count(i) for i in range(dimension)] for word in words]
     return {"kind": "monomials", "exponents": exponents}
 
@@ -94,13 +94,13 @@ def box_reason(model: StepModel) -> str:
     least = f"no policy costs less than the value, {how}"
     if kind == "exact":
         return f"{least}; the policy's cost is simulated"
-    return f"{least}, which is not the model that the policy is simulated on"
+    return f"{least}; the policy's cost is simulated with the law itself"
 
 
 def proper(model: TabularModel, policy: Policy) -> Policy:
-    """Return a policy whose probabilities sum to one up to rounding, not only to eight digits.
+    """Return a policy whose probabilities sum to one up to rounding; eight digits are allowed.
 
-    Missing probability would count as a cost of zero, multiplied by 1 / (1 - discount).
+    What is missing of one would count as time without costs, for 1 / (1 - discount) steps.
     """
     chances = checked_probabilities(model, policy)
     totals = by_state(model, chances)
@@ -117,20 +117,27 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
         dual = policy.extended_dual(model)
-        return {
-            "kind": "softmax",
-            "target": describe_policy(model, policy.target),
-            "states": dual.indices(model).tolist(),
-            "actions": dual.actions.tolist(),
-            "values": dual.values.tolist(),
-            "temperature": policy.temperature,
-            "smoothing_mass": policy.smoothing_mass,
-        }
+        own = replace(dual, states=dual.indices(model))
+        return _described_softmax(policy, own, describe_policy(model, policy.target))
     chances = checked_probabilities(model, policy)
     certain = np.flatnonzero(chances >= 1.0)
     if len(certain) == model.n_states:
         return {"kind": "actions", "actions": model.pair_action[certain].tolist()}
     return {"kind": "probabilities", "chances": chances.tolist()}
+
+
+def _described_softmax(
+    policy: DualSoftmax, dual: Support, target: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "kind": "softmax",
+        "target": target,
+        "states": np.asarray(dual.states).tolist(),
+        "actions": np.asarray(dual.actions).tolist(),
+        "values": np.asarray(dual.values).tolist(),
+        "temperature": float(policy.temperature),
+        "smoothing_mass": float(policy.smoothing_mass),
+    }
 
 
 def describe_linear_policy(policy: Policy) -> dict[str, Any]:
@@ -141,16 +148,6 @@ def describe_linear_policy(policy: Policy) -> dict[str, Any]:
         ties = None if policy.preference is None else np.asarray(policy.preference).tolist()
         return {"kind": "greedy", "coef": np.asarray(policy.coef).tolist(), "preference": ties}
     if isinstance(policy, DualSoftmax):
-        target = describe_linear_policy(policy.target)
-        dual = policy.dual
-        return {
-            "kind": "softmax",
-            "target": target,
-            "states": np.asarray(dual.states).tolist(),
-            "actions": np.asarray(dual.actions).tolist(),
-            "values": np.asarray(dual.values).tolist(),
-            "temperature": float(policy.temperature),
-            "smoothing_mass": float(policy.smoothing_mass),
-        }
+        return _described_softmax(policy, policy.dual, describe_linear_policy(policy.target))
     reason = f"the policy is a {type(policy).__name__}, which a certificate cannot hold"
     return {"kind": "unknown", "reason": reason}

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.certificates.record import Record
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import (
     Doubled,
@@ -35,6 +36,7 @@ _UNIT_TWICE = 2.0**-100
 _EXTRA = 16  # roundings of a sum beyond those of its terms: products, differences, sizes
 _HIGHEST = 64  # exponent of a variable
 _BLOCK = 1 << 16  # states taken at a time
+_COUNTED = 1 << 20  # entries that are counted at a time: they are widened for it
 _DENSE = 400  # states up to which a policy's values start from a dense solve
 _FEW_ROWS = 0.5  # of a table, the most that are copied
 _MOST_SWEEPS = 1_000_000
@@ -97,8 +99,7 @@ class Described:
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         assert self.features is not None
-        for start in range(0, self.n_states, _BLOCK):
-            states = slice(start, min(start + _BLOCK, self.n_states))
+        for states in blocks(self.n_states, _BLOCK):
             yield states, self.features(states)
 
 
@@ -220,6 +221,14 @@ def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
     return precise - error - _UNIT * abs(precise)
 
 
+def most_entering(rows: sparse.csr_array) -> int:
+    """Return the most entries of a column: how many terms a state's inflow has."""
+    counts = np.zeros(rows.shape[1], dtype=np.int64)
+    for start in range(0, rows.nnz, _COUNTED):
+        counts += np.bincount(rows.indices[start : start + _COUNTED], minlength=len(counts))
+    return int(counts.max(initial=0))
+
+
 @dataclass(frozen=True, eq=False)
 class FollowedChain:
     """Where a policy goes: its occupancy (S,), and how far that may be off in the 1-norm.
@@ -256,8 +265,7 @@ def followed_chain(model: TabularModel, chances: FloatArray) -> FollowedChain:
     sums = float((mixer @ rows.sum(axis=1)).max())
     roundings = (most if most > 1 else 0) + (actions if actions > 1 else 0)
     left = 1.0 - discount * sums * (1.0 + gamma(roundings))
-    most = max(most, int(np.bincount(rows.indices, minlength=1).max()))
-    n_terms = actions + most + _EXTRA
+    n_terms = actions + max(most, most_entering(rows)) + _EXTRA
     inflow = (1.0 - discount) * model.initial
     into, shares = rows.T, mixer.T  # the same entries, read by columns
 

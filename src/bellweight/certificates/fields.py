@@ -12,9 +12,9 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
+from bellweight.common.files import path_of
 from bellweight.common.status import FileError
 
 FORMAT = 3
@@ -95,7 +95,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 def read_fields(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the unchecked content of a certificate's file; other files are refused."""
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(path_of(path).read_text(encoding="utf-8"))
     except OSError as problem:
         raise FileError(f"cannot read {path}: {problem.strerror or problem}") from None
     except (ValueError, RecursionError, MemoryError):

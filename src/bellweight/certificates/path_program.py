@@ -23,6 +23,7 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
+from bellweight.backends import backend_of
 from bellweight.certificates.relaxation import STREAM, PathTask, RelaxedBound, checked_steps
 from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
@@ -61,10 +62,9 @@ def path_bound(
 
 def is_network(model: Model) -> bool:
     """Whether events are jumps with a table of chances."""
-    return (
-        getattr(model, "jumps", None) is not None
-        and getattr(model, "event_places", None) is not None
-    )
+    given = cast("EventModel", model)
+    samples = backend_of(model).samples_states
+    return samples and given.jumps is not None and given.event_places is not None
 
 
 def _network(model: Model) -> EventModel:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.backends import listed
 from bellweight.common import checks, tolerances
@@ -119,11 +118,10 @@ def checked_lyapunov(model: TabularModel, values: FloatArray) -> Lyapunov:
 
 def _features(rows: TabularRows) -> FloatArray:
     """Return the features in orthonormal coordinates, dependent ones dropped."""
-    everything = rows.features(slice(None))
-    dense = np.asarray(everything.toarray() if sparse.issparse(everything) else everything)
-    factor = conditioning.triangle([dense / np.sqrt(len(dense))], dense.shape[1])
+    features = checks.dense(rows.features(slice(None)))
+    factor = conditioning.triangle([features / np.sqrt(len(features))], features.shape[1])
     kept = conditioning.independent_columns(factor)
-    return np.asarray(conditioning.orthonormal(factor, kept).rows(dense))
+    return np.asarray(conditioning.orthonormal(factor, kept).rows(features))
 
 
 def _best_error(features: FloatArray, best: FloatArray, scale: FloatArray) -> float:

@@ -1,8 +1,8 @@
-"""Lower bounds by information relaxation: what a policy could save that knows the future.
+"""Lower bounds by information relaxation: what somebody would pay who knows all random numbers.
 
 For any value function V and any policy, adding
 
-    discount (E[V(next) | state, action] - V(next that happened))
+    discount (E[V(next) | state, action] - V(the next state that happened))
 
 to the cost of every step changes nothing on average. Now let somebody who knows all random numbers
 choose the actions of a path: the least total that is possible is, on average over paths, a lower

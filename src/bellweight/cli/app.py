@@ -17,9 +17,9 @@ from bellweight.cli.progress import Progress
 app = typer.Typer(
     cls=Group,
     epilog=examples(
-        "bellweight demo                              see what it does, in a minute",
-        "bellweight solve single_queue                solve a problem that comes with it",
-        "bellweight new event my_model.py             begin with a model of your own",
+        "bellweight demo                    see what it does, in a minute",
+        "bellweight solve single_queue      solve a problem that comes with it",
+        "bellweight new event my_model.py   begin with a model of your own",
     ),
     help="Good policies for Markov decision processes too large to solve exactly.",
     invoke_without_command=True,
@@ -34,6 +34,7 @@ def command(*lines: str, short: str) -> Any:
     return app.command(cls=Command, epilog=examples(*lines), short_help=short)
 
 
+BASIS = "Basis functions"
 METHOD = "Weights"
 SAMPLE = "States that cannot be listed (event, step and linear models)"
 LIMITS = "When to stop"

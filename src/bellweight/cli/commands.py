@@ -12,6 +12,7 @@ import typer
 
 from bellweight.cli import exits, parse, sampling, solving
 from bellweight.cli.app import (
+    BASIS,
     FILES,
     LIMITS,
     METHOD,
@@ -47,12 +48,15 @@ def solve(
         typer.Option(
             metavar="BASIS",
             help=f"{parse.BASES}. [default: poly:3, event models poly:2, linear models affine]",
+            rich_help_panel=BASIS,
         ),
     ] = None,
     nonnegative: Annotated[
         bool,
         typer.Option(
-            "--nonnegative", help="affine: no negative coefficient but that of the constant."
+            "--nonnegative",
+            help="affine: no negative coefficient but that of the constant.",
+            rich_help_panel=BASIS,
         ),
     ] = False,
     method: Annotated[

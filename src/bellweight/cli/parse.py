@@ -500,6 +500,8 @@ def _from_factory(path: Path, name: str) -> Model:
             made = factory()
         except (Exception, SystemExit) as problem:
             raise ModelError(_cause(problem, path)) from problem
+    if made is None:
+        raise ModelError(f"{path}: {name}() returns nothing: end it with `return` and the model")
     try:
         return backend_of(made).model
     except ModelError as problem:

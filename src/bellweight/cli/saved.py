@@ -50,7 +50,7 @@ def evaluate(
     """Simulate the policy of a saved result, with a 95 % confidence interval."""
     if episodes is not None and half_width is not None:
         raise parse.usage("give --episodes or --half-width, not both")
-    from bellweight.display import number_text
+    from bellweight.display import facts_text, number_text
     from bellweight.evaluation.evaluate import evaluate as simulate
     from bellweight.report.document import plain
 
@@ -68,10 +68,10 @@ def evaluate(
             jobs=jobs,
         )
     screen = console(json)
-    say(screen, f"simulated  {found}")
+    say(screen, facts_text("", [("simulated", str(found))]))
     exact = saved.cost.mean if saved.is_exact and saved.cost is not None else None
     if exact is not None:
-        say(screen, f"exact      {number_text(exact)} over all time")
+        say(screen, facts_text("", [("exact", f"{number_text(exact)} over all time")]))
     write_document(json, {"evaluation": plain(found), "exact_cost": plain(exact)})
     return exits.DONE
 

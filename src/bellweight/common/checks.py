@@ -21,6 +21,11 @@ Matrix: TypeAlias = Any
 _BLOCK = 20_000  # rows looked at together
 
 
+def dense(matrix: Matrix) -> FloatArray:
+    """Return a matrix, sparse or not, as a plain array."""
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
+
+
 def float_array(
     values: Any,
     name: str,

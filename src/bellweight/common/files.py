@@ -24,6 +24,7 @@ from scipy import sparse
 
 from bellweight.common import identity, lazy
 from bellweight.common.file_types import csr_fault, declared, fits
+from bellweight.common.short import value_text
 from bellweight.common.status import FileError, Status
 
 FORMAT = 2
@@ -99,9 +100,17 @@ Unstored: TypeAlias = identity.Unstored
 storable("Unstored")(Unstored)
 
 
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """Return a path, or complain about what is none."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise FileError(f"path is {value_text(path)}, expected the name of a file") from None
+
+
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Raise an error now, before the work begins, if a file could not be written after it."""
-    target = Path(path)
+    target = path_of(path)
     folder = target.parent
     if target.is_dir():
         raise FileError(f"cannot write {target}: it is a folder, expected a file name")
@@ -119,7 +128,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> Path:
     """Write a file through a temporary neighbour, so that `path` is complete or untouched."""
-    target = Path(path)
+    target = path_of(path)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as problem:
@@ -153,7 +162,7 @@ def save(path: str | os.PathLike[str], thing: Any) -> Path:
 
 def load(path: str | os.PathLike[str], *kinds: type) -> Any:
     """Read back an object of one of these classes, or say why the file does not hold one."""
-    source = Path(path)
+    source = path_of(path)
     try:
         if source.is_file() and not zipfile.is_zipfile(source):
             raise FileError(f"{source} is damaged or not a Bellweight file: save it again")

@@ -52,7 +52,7 @@ _PLACES = tuple(
     {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "purelib", "platlib")}
 )
 
-_strangers: dict[int, tuple[Any, str]] = {}  # the object is kept, so that its id is not used again
+_unknown: dict[int, tuple[Any, str]] = {}  # the object is kept, so that its id is not used again
 _reasons: dict[str, str] = {}
 
 
@@ -68,10 +68,10 @@ def digest(value: Any) -> str:
     """Return a text that is equal for things that do the same, and different otherwise."""
     walk = _Walk()
     walk.add(value, "")
-    if not walk.strangers:
+    if not walk.unknown:
         return _SHARED + walk.hasher.hexdigest()
     found = _SESSION + walk.hasher.hexdigest()
-    _reasons[found] = walk.strangers[0]
+    _reasons[found] = walk.unknown[0]
     return found
 
 
@@ -152,7 +152,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.hasher = hashlib.sha256()
-        self.strangers: list[str] = []
+        self.unknown: list[str] = []
         self._met: dict[int, tuple[int, Any]] = {}  # what is kept alive keeps its id
         self._open: list[int] = []
 
@@ -282,8 +282,8 @@ class _Walk:
             parts = [list(p) if hasattr(p, "__next__") else p for p in state]
             self._all("object", parts, package)
         else:
-            kept, mark = _strangers.setdefault(id(value), (value, uuid.uuid4().hex))
-            self.strangers.append(f"{kept!r:.80}")
+            kept, mark = _unknown.setdefault(id(value), (value, uuid.uuid4().hex))
+            self.unknown.append(f"{kept!r:.80}")
             self._write("stranger", mark)
 
 

@@ -30,7 +30,10 @@ def names(package: str, homes: Mapping[str, str], public: Iterable[str]) -> Call
         if name in inner:
             return import_module(inner[name])
         if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            # With name and module Python adds what was meant, if a name is near.
+            module = sys.modules[package]
+            text = f"module {package!r} has no attribute {name!r}{_elsewhere(inner, name)}"
+            raise AttributeError(text, name=name, obj=module)
         value = getattr(import_module(home_of[name]), name)
         setattr(sys.modules[package], name, value)
         return value
@@ -41,6 +44,16 @@ def names(package: str, homes: Mapping[str, str], public: Iterable[str]) -> Call
         name for name, home in home_of.items() if home == f"{package}.{name}"
     }
     return found
+
+
+def _elsewhere(inner: Mapping[str, str], name: str) -> str:
+    """Say in which public module of a package a name lives that the package itself has not."""
+    if name.startswith("_"):  # looked for by tools
+        return ""
+    for place in inner.values():
+        if name in getattr(import_module(place), "__all__", ()):
+            return f": write {place}.{name}"
+    return ""
 
 
 class _Package(ModuleType):

@@ -51,6 +51,8 @@ def value_text(value: Any) -> str:
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, dict):
         return f"{{{', '.join(map(str, value))}}}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
     return cut(repr(value))

@@ -17,6 +17,7 @@ from bellweight.display.colours import Palette
 from bellweight.display.table import Column, Table, number_text, short_text
 
 _MOST_ROWS = 200
+_MANY_ROWS = 12  # names beside steps; of more, only those are shown that are taken
 _LEAST_POINTS = 3  # with fewer, a sentence says more than a picture
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,9 +47,11 @@ class Line:
         return None if self.style in ("band", "rule", "ticks") else self.who or self.label
 
     @property
-    def n_points(self) -> int:
-        """The number of points that carry a message of their own."""
-        return 0 if self.style in ("band", "rule") else int(np.isfinite(self.y * self.x).sum())
+    def positions(self) -> _Array:
+        """Where there are points that carry a message of their own, each of them."""
+        none = self.style in ("band", "rule")
+        found: _Array = self.x[:0] if none else self.x[np.isfinite(self.y * self.x)]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +77,31 @@ class Chart:
     def is_worth_drawing(self) -> bool:
         """Whether a picture tells more than its sentence: from three points on.
 
-        Rows of named points count together; along an axis one line alone must have them.
+        Rows of named points count together; along an axis one line alone must have them, at
+        different positions.
         """
-        counts = [line.n_points for line in self.lines] or [0]
-        return (sum(counts) if self.y_names is not None else max(counts)) >= _LEAST_POINTS
+        if self.y_names is not None:
+            return sum(len(line.positions) for line in self.lines) >= _LEAST_POINTS
+        return max((len(np.unique(line.positions)) for line in self.lines), default=0) >= (
+            _LEAST_POINTS
+        )
+
+    @property
+    def y_shown(self) -> tuple[float, float] | None:
+        """The named rows that are shown: of many along an axis, those that some line takes."""
+        if self.y_names is None:
+            return None
+        low, high = 0.0, len(self.y_names) - 1.0
+        if high >= _MANY_ROWS and all(line.style == "steps" for line in self.lines):
+            low = min(float(line.y.min()) for line in self.lines)
+            high = max(float(line.y.max()) for line in self.lines)
+        return low - 0.5, high + 0.5
+
+    def y_places(self, most: int) -> range:
+        """Return the rows that are named: every one shown, every second one, ..., not too many."""
+        low, high = self.y_shown or (-0.5, -0.5)
+        first, last = round(low + 0.5), round(high + 0.5)
+        return range(first, last, -(-(last - first) // most) or 1)
 
     def beyond(self) -> list[tuple[float, float, bool]]:
         """Return number, row and side (right or left) of points outside of a range of numbers."""

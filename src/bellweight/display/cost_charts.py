@@ -99,11 +99,16 @@ def _gap_sentence(row: Between, *, bounded: bool) -> str:
 
 
 def difference_chart(
-    name: str, title: str, reference: str, gaps: Mapping[str, tuple[float, float]], words: str
+    name: str,
+    title: str,
+    reference: str,
+    gaps: Mapping[str, tuple[float, float]],
+    words: str,
+    least: float = 0.0,
 ) -> Chart:
     """Return differences to a reference, each with its half-width, the first on top.
 
-    `words` say what a point is.
+    `words` say what a point is. Differences below `least` are too small to set the scale.
     """
     shown = dict(reversed(list(gaps.items())))
     means, widths = (np.array(column) for column in zip(*shown.values(), strict=True))
@@ -118,22 +123,22 @@ def difference_chart(
         for policy, gap in others[:_MOST_SAID]
     ]
     more = len(others) - len(said)
-    alt = f"Differences to {reference}. {' '.join(said)}" + (f" And {more} more." if more else "")
-    label = "expected discounted cost, negative is better"
+    alt = f"Costs minus {reference}. {' '.join(said)}" + (f" And {more} more." if more else "")
     return Chart(
-        name, title, label, "", (zero, points), alt,
-        x_range=_around_zero(means, widths), y_names=tuple(shown),
+        name, title, "difference in expected discounted cost", "", (zero, points), alt,
+        x_range=_around_zero(means, widths, least), y_names=tuple(shown),
     )  # fmt: skip
 
 
-def _around_zero(means: FloatArray, widths: FloatArray) -> tuple[float, float] | None:
+def _around_zero(means: FloatArray, widths: FloatArray, least: float) -> tuple[float, float] | None:
     """Return the differences to show, None for all of them.
 
-    A few that are ten times as large as all others do not set the scale.
+    A few that are ten times as large as all others, and as `least`, do not set the scale.
     """
     ends = np.abs(means) + widths
     order = np.sort(ends)
-    far = [k for k in range((len(order) + 1) // 2, len(order)) if order[k] > _MUCH * order[k - 1]]
+    usual = np.maximum(order, least)
+    far = [k for k in range((len(order) + 1) // 2, len(order)) if order[k] > _MUCH * usual[k - 1]]
     if not far:
         return None
     inside = ends < order[far[0]]

@@ -55,8 +55,9 @@ def draw(pictures: Sequence[Picture], *, columns: int = 2) -> Figure:
 
 
 def _height(picture: Picture) -> float:
-    if isinstance(picture, Chart) and picture.y_names is not None:
-        return min(8.0, _LOW + 0.3 * len(picture.y_names))
+    if isinstance(picture, Chart) and picture.y_shown is not None:
+        low, high = picture.y_shown
+        return min(8.0, _LOW + 0.3 * (high - low))
     return _PANEL[1]
 
 
@@ -141,29 +142,27 @@ def _look(line: Line, palette: Palette) -> tuple[str, Any, str]:
 
 
 def _name(axes: Axes, chart: Chart) -> None:
-    if chart.y_names is not None:
-        _set_names(axes, "y", chart.y_names)
-        axes.set_ylim(-0.5, len(chart.y_names) - 0.5)
+    if chart.y_names is not None and chart.y_shown is not None:
+        places = chart.y_places(_MOST_NAMES)
+        axes.set_yticks(places, [_cut(chart.y_names[k]) for k in places], fontsize="small")
+        axes.set_ylim(*chart.y_shown)
     if chart.x_names is not None:
-        _set_names(axes, "x", chart.x_names)
+        _set_names(axes, chart.x_names)
     elif all(np.array_equal(line.x, np.round(line.x)) for line in chart.lines):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _set_names(axes: Axes, side: str, names: tuple[str, ...]) -> None:
+def _set_names(axes: Axes, names: tuple[str, ...]) -> None:
     stride = -(-len(names) // _MOST_NAMES)
     shown = [_cut(name) for name in names[::stride]]
-    if side == "y":
-        axes.set_yticks(range(0, len(names), stride), shown, fontsize="small")
-    else:
-        turned = sum(map(len, shown)) > 30
-        axes.set_xticks(
-            range(0, len(names), stride),
-            shown,
-            fontsize="small",
-            rotation=40 if turned else 0,
-            ha="right" if turned else "center",
-        )
+    turned = sum(map(len, shown)) > 30
+    axes.set_xticks(
+        range(0, len(names), stride),
+        shown,
+        fontsize="small",
+        rotation=40 if turned else 0,
+        ha="right" if turned else "center",
+    )
 
 
 def _draw_map(figure: Figure, axes: Axes, picture: HeatMap, palette: Palette) -> None:

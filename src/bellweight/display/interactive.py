@@ -17,7 +17,7 @@ import numpy as np
 
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of
 from bellweight.display.colours import NEUTRAL, Palette
-from bellweight.display.markup import to_html
+from bellweight.display.markup import prose, to_html
 from bellweight.display.page import asset
 from bellweight.display.table import Table, short_text
 
@@ -29,6 +29,8 @@ _MOST_LETTERS = 40
 _LETTERS_A_LINE = 17  # of a name beside a narrow chart; longer ones are broken into lines
 _LETTERS_ON_WIDE = 30  # the same where there is room
 _MOST_NAMES = 30
+_MOST_HEIGHTS = 12  # names beside steps
+_DECADES = 2.5, 7.0  # of a log axis on which every power of ten is named, and nothing else
 _MANY = 60
 _ROW, _FRAME, _HEIGHT = 46, 80, 380  # pixels: a named row, what is around rows, other charts
 
@@ -39,7 +41,7 @@ def figure(picture: Picture, number: int, palette: Palette, *, headed: bool = Tr
     With fewer than three points it is the sentence alone.
     """
     if not picture.is_worth_drawing:
-        return f"<p>{escape(picture.alt)}</p>\n" if picture.alt else ""
+        return f"<p>{prose(picture.alt)}</p>\n" if picture.alt else ""
     heading = f"<h3>{escape(picture.title)}</h3>\n" if headed else ""
     return (
         f'<figure id="chart-{number}" data-key="{escape(picture.key)}">\n{heading}'
@@ -58,7 +60,7 @@ def _caption(picture: Picture) -> str:
         return ""
     rows = isinstance(picture, Chart) and any(line.marks for line in picture.lines)
     hidden = ' class="spoken"' if rows else ""
-    return f"<figcaption{hidden}>{escape(picture.alt)}</figcaption>\n"
+    return f"<figcaption{hidden}>{prose(picture.alt)}</figcaption>\n"
 
 
 def folded(words: str, table: Table) -> str:
@@ -86,11 +88,18 @@ def _label(picture: Picture) -> str:
 
 
 def _height(picture: Picture) -> int:
-    if isinstance(picture, Chart) and picture.y_names is not None:
-        return _FRAME + _ROW * len(picture.y_names)
+    if isinstance(picture, Chart) and picture.y_shown is not None:
+        low, high = picture.y_shown
+        tall = _FRAME + round(_ROW * (high - low))
+        return min(_HEIGHT, tall) if _is_steps(picture) else tall
     if isinstance(picture, HeatMap):
         return min(_HEIGHT, _FRAME + _ROW * max(3, len(picture.y)))
     return _HEIGHT
+
+
+def _is_steps(chart: Chart) -> bool:
+    """Whether the names beside the chart are heights, not rows with a message each."""
+    return all(line.style == "steps" for line in chart.lines)
 
 
 def _key(picture: Picture, palette: Palette) -> str:
@@ -165,8 +174,10 @@ def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     if chart.log_y:
         layout["yaxis"]["type"] = "log"
         layout["yaxis"]["exponentformat"] = "power"
-    if chart.y_names is not None:
-        layout["yaxis"]["range"] = [-0.5, len(chart.y_names) - 0.5]
+        if _DECADES[0] <= _decades(chart) <= _DECADES[1]:
+            layout["yaxis"]["dtick"] = 1  # powers of ten alone
+    if chart.y_shown is not None:
+        layout["yaxis"]["range"] = list(chart.y_shown)
         layout["annotations"] = [_arrow(*far) for far in chart.beyond()]
     traces = [
         _trace(line, palette, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
@@ -174,8 +185,18 @@ def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     ]
     spec = {"data": traces, "layout": layout}
     if chart.y_names is not None:
-        spec["wide"] = _shown_names(chart.y_names, _LETTERS_ON_WIDE)
+        places = chart.y_places(_MOST_HEIGHTS if _is_steps(chart) else _MOST_NAMES)
+        named = [chart.y_names[place] for place in places]
+        layout["yaxis"]["tickvals"] = list(places)
+        layout["yaxis"]["ticktext"] = [_broken(name, _LETTERS_A_LINE) for name in named]
+        spec["wide"] = [_broken(name, _LETTERS_ON_WIDE) for name in named]
     return spec
+
+
+def _decades(chart: Chart) -> float:
+    """Return how many powers of ten the heights of a log axis span."""
+    heights = np.concatenate([line.y[line.y > 0.0] for line in chart.lines])
+    return float(np.log10(heights.max() / heights.min())) if len(heights) else 0.0
 
 
 def _arrow(value: float, row: float, right: bool) -> dict[str, Any]:
@@ -267,7 +288,7 @@ def _map(picture: HeatMap, palette: Palette) -> dict[str, Any]:
         "y": _plain(picture.y),
         "z": [_plain(row) for row in picture.z],
         "colorbar": {
-            "title": {"text": _text(picture.z_label), "side": "right"},
+            "title": {"text": _broken(picture.z_label, _LETTERS_A_LINE), "side": "right"},
             "separatethousands": True,
             "exponentformat": "none",
         },
@@ -318,9 +339,9 @@ def _axis(
     if shown is not None:
         axis["range"] = list(shown)
     if names is not None:
-        places = list(range(0, len(names), _stride(names)))
-        texts = _shown_names(names, _LETTERS_A_LINE)
-        axis |= {"tickvals": places, "ticktext": texts, "automargin": True}
+        places = range(0, len(names), -(-len(names) // _MOST_NAMES))
+        texts = [_broken(names[place], _LETTERS_A_LINE) for place in places]
+        axis |= {"tickvals": list(places), "ticktext": texts, "automargin": True}
     else:
         axis |= {"separatethousands": True, "automargin": not names_x, "exponentformat": "none"}
     return axis
@@ -329,15 +350,6 @@ def _axis(
 def _cut(name: str) -> str:
     """Return a name that leaves room for the chart; the whole of it is in the tooltip."""
     return name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"
-
-
-def _stride(names: Sequence[str]) -> int:
-    """Return which names are shown: every one, every second one, ..., so that they have room."""
-    return -(-len(names) // _MOST_NAMES)
-
-
-def _shown_names(names: Sequence[str], letters: int) -> list[str]:
-    return [_broken(name, letters) for name in names[:: _stride(names)]]
 
 
 def _broken(name: str, letters: int) -> str:

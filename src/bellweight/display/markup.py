@@ -5,6 +5,7 @@ Cells may hold what users named: everything is escaped here, once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -28,6 +29,9 @@ _LATEX = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
 }
+
+_TORN = re.compile(r"[\d.,]+e[-+]\d+|[\d.,]+(e[-+]\d+)? %|[\d.,]+ ± [\d.,]+")
+"""Numbers that a line must not break: powers of ten, shares and half-widths."""
 
 _MARKDOWN = "\\|*_`[]#"
 
@@ -57,13 +61,18 @@ def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None
         lines.append(f'<th scope="row" class="{sides[0]}">{head_cell}</th>{"".join(cells)}')
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    below = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes) if notes else ""
+    below = "".join(f'<p class="note">{prose(note)}</p>' for note in table.notes) if notes else ""
     kind = " stacked" if len(columns) > 2 else ""
     return (
         f'<div class="wide{kind}" tabindex="0" role="group" aria-label="{escape(table.title)}">'
         f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         f"{below}\n"
     )
+
+
+def prose(text: str) -> str:
+    """Return a text for people, escaped, whose numbers are not torn from their sign or unit."""
+    return _TORN.sub(r'<span class="whole">\g<0></span>', escape(text))
 
 
 def _number(cell: str) -> str:

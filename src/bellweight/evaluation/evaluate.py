@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from bellweight.backends import Estimate, backend_of
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import value_text
-from bellweight.common.status import ArgumentError, PolicyError
+from bellweight.common.status import ArgumentError
 from bellweight.display import Column, Table, interval_text, short_text
 from bellweight.display.charts import Picture
 from bellweight.display.cost_charts import Between, difference_chart, gap_chart
 from bellweight.display.presentable import Pictures, Presentable
 from bellweight.models import LinearModel, Model
-from bellweight.policies import Greedy, Policy
+from bellweight.policies import Greedy, HasPolicy, Policy, policy_of
 from bellweight.simulation import (
     Episodes,
     Finished,
@@ -89,10 +89,10 @@ class Evaluation(Presentable):
         return _numbers(self.table())
 
     def __str__(self) -> str:
-        tail = "tail unknown"
+        tail, joined = "tail unknown", ": "
         if self.tail_bound is not None:
-            tail = f"tail at most {short_text(self.tail_bound, 2)}"
-        tail += f": {self.tail_reason}" if self.tail_reason else ""
+            tail, joined = f"tail at most {short_text(self.tail_bound, 2)}", " "
+        tail += f"{joined}{self.tail_reason}" if self.tail_reason else ""
         return (
             f"{interval_text(self.mean, self.half_width)} "
             f"({self.episodes:,} episodes of {self.horizon} steps, seed {self.seed}; {tail})"
@@ -214,13 +214,6 @@ def _table(title: str, rows: Sequence[dict[str, Any]], columns: tuple[Column, ..
     return Table(title, columns, tuple(rows), tuple(reasons))
 
 
-class HasPolicy(Protocol):
-    """What has a policy: every result of `solve`."""
-
-    @property
-    def policy(self) -> Policy: ...
-
-
 def evaluate(
     model: Model,
     policy: Policy | HasPolicy,
@@ -254,7 +247,8 @@ def evaluate(
         >>> found.episodes, found.horizon
         (200, 50)
     """
-    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    discount = backend_of(model).model.discount
+    steps = default_horizon(discount) if horizon is None else checks.count(horizon, "horizon")
     policy = policy_of(policy)
     rollout = rollout_of(model, policy)
     if half_width is None:
@@ -309,7 +303,8 @@ def compare(
     reference = next(iter(policies)) if baseline is None else baseline
     if reference not in policies:
         raise ArgumentError(f"baseline is {reference!r}, expected one of {list(policies)}")
-    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
+    discount = backend_of(model).model.discount
+    steps = default_horizon(discount) if horizon is None else checks.count(horizon, "horizon")
     n = checks.count(episodes, "episodes", least=2)
     costs = {
         name: episode_costs(rollout_of(model, policy), 0, n, steps, seed, jobs)
@@ -344,7 +339,7 @@ def compare_ties(
     and random preferences. All are optimal for the value function; a wide range of costs says that
     the value function does not decide the policy.
     """
-    if not isinstance(model, LinearModel) or not isinstance(policy, Greedy):
+    if not backend_of(model).acts_by_vectors or not isinstance(policy, Greedy):
         raise ArgumentError("compare_ties takes a LinearModel and a Greedy policy, as in a result")
     m = model.n_action_variables
     rng = np.random.default_rng(seed)
@@ -356,17 +351,6 @@ def compare_ties(
     }
     policies = {name: replace(policy, preference=way, model=model) for name, way in ways.items()}
     return compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
-
-
-def policy_of(thing: Policy | HasPolicy) -> Policy:
-    """Return a policy, or the policy of a result; raise an error on anything else."""
-    found = thing if isinstance(thing, Policy) else getattr(thing, "policy", None)
-    if not isinstance(found, Policy):
-        raise PolicyError(
-            f"policy is {value_text(thing)}, expected a bellweight policy: use "
-            "TablePolicy or Rule, or pass a result of solve"
-        )
-    return found
 
 
 def rollout_of(model: Model, policy: Policy) -> Episodes:

@@ -1,10 +1,10 @@
 """Races: which of several policies costs least; undecided policies get more episodes.
 
-All policies meet the same random numbers. After each look, whoever is worse than the leader beyond
-doubt drops out, and the others go on with twice the episodes. Each paired comparison is made at a
-level divided by the number of comparisons there can be (Bonferroni, Student's t), so over the whole
-race the best policy is dropped with a chance of at most 1 - confidence, as far as means of a
-thousand episodes or more are normally distributed; that fails for a cost that is huge once in ten
+All policies meet the same random numbers. After each look, policies that are clearly worse than
+the leader are dropped, and the others go on with twice the episodes. Each paired comparison is made
+at a level divided by the number of comparisons there can be (Bonferroni, Student's t). So over the
+whole race the best policy is dropped with a chance of at most 1 - confidence, if means of a
+thousand episodes or more are normally distributed; they are not where a cost is huge once in ten
 thousand episodes. Policies whose episodes all cost the same in the first look count as one from
 then on. On tabular models costs are exact, so the policies are ranked without a race.
 
@@ -62,7 +62,7 @@ class RankedPolicy:
 @files.storable("Race")
 @dataclass(frozen=True)
 class Race:
-    """The standings, the winner first, those that stayed longest next.
+    """The standings: the winner first, then the others, those that were dropped last.
 
     `confidence` is that of never having dropped the best; `looks` counts the looks taken.
     """
@@ -239,8 +239,7 @@ class SimulatedRace:
 
 
 def _most_looks(budget: int, look: int) -> int:
-    """Return the largest number of looks: two policies double their episodes to the budget's
-    end."""
+    """Return the most looks there can be: with two policies, whose episodes double each time."""
     looks, goal = 1, look
     while 2 * goal < budget:
         goal, looks = 2 * goal, looks + 1

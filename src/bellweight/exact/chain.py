@@ -29,6 +29,7 @@ from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.models import TabularModel
 
 _CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
+_KRYLOV_PASSES = 70.0  # the same times sqrt(1 - discount): GMRES takes about as many
 _FEW_PASSES = 100  # for which no other way is looked for: no order, of a table no matrix
 _DIGITS = 36.0  # logarithm of what rounding leaves of an error
 _REFINEMENTS = 3
@@ -38,7 +39,8 @@ _ROUGH = 1e-12  # residuals of an iteration that are more than this share of an 
 class Chain:
     """The transition matrix of a policy (S, S), with solvers for the discounted systems.
 
-    With `is_slow` iterations are known to take longer than elimination, and are not tried.
+    With `is_slow` iterations are known to take longer than elimination, and are not tried. With
+    `is_solved_once` elimination has to be quicker than one iteration to be done at once.
     """
 
     def __init__(
@@ -47,10 +49,12 @@ class Chain:
         discount: float,
         *,
         is_slow: bool = False,
+        is_solved_once: bool = False,
     ) -> None:
         self._given = transition
         self.discount = discount
         self._is_slow = is_slow
+        self._is_solved_once = is_solved_once
         self._way: Elimination | None = None  # that was taken
         self._factors: Factors | None = None
 
@@ -170,8 +174,12 @@ class Chain:
         """The elimination that is done before any iteration is tried."""
         if self._is_slow:
             return self._cheapest
-        # Plain iteration takes no longer than this, whatever the chain.
-        most = min(_CHEAP_PASSES, _DIGITS / (1.0 - self.discount))
+        left = 1.0 - self.discount
+        # Plain iteration takes no longer than this, whatever the chain, and GMRES as a rule no
+        # longer than what follows.
+        most = min(_CHEAP_PASSES, _DIGITS / left)
+        if self._is_solved_once:
+            most = min(most, _KRYLOV_PASSES / np.sqrt(left))
         band = Band.as_numbered(self.transition)
         if band.passes <= min(most, _FEW_PASSES):
             return band
@@ -204,7 +212,7 @@ class MixedChain(Chain):
     """
 
     def __init__(self, model: TabularModel, chances: FloatArray) -> None:
-        super().__init__(lambda: mixed_rows(model, chances), model.discount)
+        super().__init__(lambda: mixed_rows(model, chances), model.discount, is_solved_once=True)
         self._mixed = {
             transposed: MixedFixedPoint(model, chances, is_transposed=transposed)
             for transposed in (False, True)

@@ -14,7 +14,7 @@ from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
 from bellweight.exact.passes import improve
 from bellweight.models import TabularModel
-from bellweight.policies import Policy, TablePolicy, tie_margin
+from bellweight.policies import HasPolicy, Policy, TablePolicy, policy_of, tie_margin
 
 _MAX_IMPROVEMENTS = 1_000
 _INEXACT = 0.1  # share of the last gain that an evaluation may be off by
@@ -103,9 +103,11 @@ def _onward(model: TabularModel, chain: Chain, values: FloatArray, pairs: IntArr
     return np.where(_is_better(model, before, following, gain), following, pairs)
 
 
-def policy_value(model: TabularModel, policy: Policy, horizon: int | None = None) -> FloatArray:
-    """Return a policy's discounted cost (S,) from each state, for all time or `horizon` steps."""
-    chain, cost = policy_chain(model, policy)
+def policy_value(
+    model: TabularModel, policy: Policy | HasPolicy, horizon: int | None = None
+) -> FloatArray:
+    """Return the cost (S,) of a policy, or of a result's, for all time or `horizon` steps."""
+    chain, cost = policy_chain(model, policy_of(policy))
     if horizon is None:
         return chain.values(cost)
     values = np.zeros(model.n_states)

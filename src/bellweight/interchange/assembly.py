@@ -11,7 +11,7 @@ last digit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,15 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common import checks, tolerances
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.models import TabularModel
 from bellweight.models.tabular import OwnRows
 
 _SPARE_INDICES = 10  # of actions that no state has
-_BLOCK = 1 << 18  # rows looked at together: masks as long as the list would cost memory
+BLOCK = 1 << 18
+"""Rows looked at together: masks as long as the list would cost memory."""
 
 
 @dataclass
@@ -110,7 +112,7 @@ def _averages(
     Only costs are still in the order of the list.
     """
     found = np.empty(len(start))
-    for part in blocks(len(start)):
+    for part in blocks(len(start), BLOCK):
         stop = start[part.stop] if part.stop < len(start) else len(cost)
         rows, begin = slice(start[part.start], stop), start[part] - start[part.start]
         own = cost[rows] if order is None else cost[order[rows]]
@@ -175,15 +177,9 @@ def _check_numbers(rows: Transitions, where: Callable[[int], str]) -> None:
         )
 
 
-def blocks(n: int) -> Iterator[slice]:
-    """Yield n rows in blocks, for what would need memory for all of them."""
-    for first in range(0, n, _BLOCK):
-        yield slice(first, min(first + _BLOCK, n))
-
-
 def _first(n: int, holds: Callable[[slice], Any]) -> int | None:
     """Return the first of n rows for which something holds, asked block by block."""
-    for part in blocks(n):
+    for part in blocks(n, BLOCK):
         mask = holds(part)
         if mask.any():
             return part.start + int(np.argmax(mask))
@@ -238,7 +234,7 @@ def _taken(rows: Transitions, name: str, order: IntArray | None) -> Any:
 def _pair_starts(state: Any, action: Any) -> IntArray:
     """Return the rows at which a pair begins."""
     found = [np.zeros(1, dtype=np.int64)]
-    for part in blocks(len(state) - 1):
+    for part in blocks(len(state) - 1, BLOCK):
         after = one_on(part)
         new = (state[part] != state[after]) | (action[part] != action[after])
         found.append(np.flatnonzero(new) + after.start)

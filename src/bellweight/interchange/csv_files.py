@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bellweight.common import files
+from bellweight.common.blocks import blocks
 from bellweight.common.status import BellweightWarning, FileError
 from bellweight.interchange.assembly import Transitions, given_cost, tabular
 from bellweight.interchange.frames import COLUMNS, named_model, sense_of, table_names
@@ -68,8 +69,8 @@ def write_csv(model: TabularModel, path: str | os.PathLike[str]) -> Path:
 
     def write(stream: BinaryIO) -> None:
         stream.write(f"{','.join(COLUMNS)},{last}\n".encode())
-        for first in range(0, model.transition.nnz, _BLOCK):
-            stream.write(_lines(model, cost, states, actions, first).encode())
+        for part in blocks(model.transition.nnz, _BLOCK):
+            stream.write(_lines(model, cost, states, actions, part).encode())
 
     return files.write_whole(path, write)
 
@@ -179,16 +180,15 @@ def _quoted(text: str) -> str:
 
 
 def _lines(
-    model: TabularModel, cost: Any, states: Sequence[Any], actions: Sequence[Any], first: int
+    model: TabularModel, cost: Any, states: Sequence[Any], actions: Sequence[Any], part: slice
 ) -> str:
     rows = model.transition
-    last = min(first + _BLOCK, rows.nnz)
-    pair = np.searchsorted(rows.indptr, np.arange(first, last), side="right") - 1
+    pair = np.searchsorted(rows.indptr, np.arange(part.start, part.stop), side="right") - 1
     parts: Iterable[tuple[Any, ...]] = zip(
         model.pair_state[pair].tolist(),
         model.pair_action[pair].tolist(),
-        rows.indices[first:last].tolist(),
-        rows.data[first:last].tolist(),
+        rows.indices[part].tolist(),
+        rows.data[part].tolist(),
         cost[pair].tolist(),
         strict=True,
     )

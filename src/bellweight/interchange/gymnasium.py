@@ -10,7 +10,7 @@ import numpy as np
 from bellweight.common import checks, optional
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.interchange.assembly import Transitions, assembled, initial_law, tabular
-from bellweight.interchange.environment_model import step_model
+from bellweight.interchange.environment_model import EnvironmentModel, step_model
 from bellweight.interchange.trials import Moves, tried
 from bellweight.models import TabularModel
 from bellweight.policies import Policy
@@ -99,11 +99,11 @@ def policy_for_gymnasium(
     observations are not the state (Acrobot), pass `env`: its state is read in place of them.
     """
     rng = None if seed is None else np.random.default_rng(seed)
-    state_of = getattr(policy.model, "state_of", None)
+    model = policy.model
 
     def act(observation: Any) -> Any:
-        if state_of is not None:
-            return policy.action(state_of(observation, env), rng)
+        if isinstance(model, EnvironmentModel):
+            return policy.action(model.state_of(observation, env), rng)
         array_of = np.asarray(observation)
         return policy.action(array_of.item() if array_of.ndim == 0 else array_of, rng)
 

@@ -1,4 +1,4 @@
-"""Steps of a Gymnasium environment from states that it is set to.
+"""Single steps of a Gymnasium environment, from any state: it is set to the state first.
 
 An environment can be set if its state is all that decides a step, random numbers apart: its
 attribute `state` or `s`, or what its method `set_state` takes. Before every step all attributes are

@@ -80,6 +80,12 @@ class Expression:
     def __ge__(self, other: Expression | Number) -> Constraint:
         return Constraint(self - other, 0.0, np.inf)
 
+    def __lt__(self, other: object) -> Constraint:
+        raise ModelError("a constraint with < has no meaning among real numbers: write <=")
+
+    def __gt__(self, other: object) -> Constraint:
+        raise ModelError("a constraint with > has no meaning among real numbers: write >=")
+
     def __eq__(self, other: object) -> Constraint:  # type: ignore[override]
         return Constraint(self - other, 0.0, 0.0)  # type: ignore[operator]
 
@@ -100,6 +106,12 @@ class Constraint:
     expression: Expression
     lower: float
     upper: float
+
+    def __bool__(self) -> bool:
+        # Python reads a <= x <= b as (a <= x) and (x <= b), which would forget the first half.
+        raise ModelError(
+            "a constraint is neither true nor false: write a <= x <= b as two constraints"
+        )
 
 
 def expression(value: Any) -> Expression:

@@ -19,6 +19,7 @@ import builtins
 import hashlib
 import inspect
 import math
+import re
 import symtable
 import sys
 import textwrap
@@ -38,6 +39,7 @@ from bellweight.models.parameters import Layout, Named
 
 _MODULES = {"numpy": np, "math": math}
 _AS_THEY_ARE = "a StepModel with vectorised=True calls its functions as they are"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # which the compiler puts into its messages
 _WITHOUT_ANSWER = ("move", "initial", "functions")
 _STREAMS = (
     "from bellweight.common.compiled import "
@@ -131,7 +133,7 @@ class Written:
         for role, called in functions.items():
             body = called.otherwise
             if called.function is not None:
-                named = arguments_of(called.function, role, called.arguments)
+                named = arguments_of(called.function, _said(role), called.arguments)
                 name = writer.function(called.function, role)
                 body = called.body.format(call=f"{name}({', '.join(named)})")
             calls.append(f"@bounded\ndef user_{role}({', '.join(called.arguments)}):\n    {body}\n")
@@ -207,7 +209,8 @@ def check_compiles(
         alone.compile(tuple(map(numba.typeof, example)))
     except numba.core.errors.NumbaError as problem:
         line = _line(problem, code.co_firstlineno)
-        reason = " ".join(str(problem.msg if hasattr(problem, "msg") else problem).split())
+        told = _COLOURS.sub("", str(problem.msg if hasattr(problem, "msg") else problem))
+        reason = " ".join(told.partition("During: ")[0].split())
         raise ModelError(
             f"{role} function {function.__name__!r} cannot be compiled ({place} {line}): "
             f"{reason[:300]}: use numbers, arrays and plain loops, or {remedy}"
@@ -290,6 +293,11 @@ def _line(problem: Exception, otherwise: int) -> int:
     return int(location.line) if location is not None else otherwise
 
 
+def _said(role: str) -> str:
+    """Return a role in the word that the function's author knows."""
+    return role.removeprefix("noisy_")
+
+
 class _Writer:
     """Collects the text of functions and of the constants they refer to, each once."""
 
@@ -302,7 +310,9 @@ class _Writer:
     def function(self, function: Any, role: str) -> str:
         """Write a function under a name of its own and return that name."""
         if function in self._open:
-            raise ModelError(f"{role} function {function.__name__!r} calls itself: use a loop")
+            raise ModelError(
+                f"{_said(role)} function {function.__name__!r} calls itself: use a loop"
+            )
         self._open.append(function)
         tree = _definition(function, role)
         tree = Named(self._layout).visit(tree)
@@ -322,7 +332,8 @@ class _Writer:
                 value = _value_of(name, function)
             except LookupError:
                 raise ModelError(
-                    f"{role} function {function.__name__!r} uses {name!r}, which is not defined"
+                    f"{_said(role)} function {function.__name__!r} uses {name!r}, which is not "
+                    "defined"
                 ) from None
             if value is vars(builtins).get(name, ...):
                 continue

@@ -12,6 +12,7 @@ from scipy import sparse
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
+from bellweight.models.initial import joint_law
 from bellweight.models.laws import Independent
 from bellweight.models.tabular import TabularModel
 
@@ -37,7 +38,7 @@ def to_tabular(model: LinearModel, *, clip: bool, max_pairs: int) -> TabularMode
         pair_state=pair_state,
         pair_action=pair_action,
         discount=model.discount,
-        initial=_initial(model, model.initial, len(states)),
+        initial=joint_law(_initial_laws(model, model.initial)),
         state_vectors=states,
         action_labels=[str(tuple(int(v) for v in vector)) for vector in vectors],
         name=model.name,
@@ -139,11 +140,9 @@ def _transition(
     )
 
 
-def _initial(model: LinearModel, initial: Independent, n_states: int) -> FloatArray:
-    weights = np.ones(1)
+def _initial_laws(model: LinearModel, initial: Independent) -> Iterator[FloatArray]:
+    """Yield the chances of each variable's values in the box."""
     for k, law in enumerate(initial.laws):
         size = int(model.state_upper[k] - model.state_lower[k]) + 1
         place = np.round(law.values - model.state_lower[k]).astype(np.int64)
-        weights = np.outer(weights, np.bincount(place, law.chances, size)).ravel()
-    assert len(weights) == n_states
-    return weights
+        yield np.asarray(np.bincount(place, law.chances, size), dtype=np.float64)

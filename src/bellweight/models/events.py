@@ -32,8 +32,8 @@ from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source, Written
 from bellweight.models.coupling import shared_places
-from bellweight.models.function_model import FunctionModel, action_labels
-from bellweight.models.initial import Geometric, PointMass, product_moments
+from bellweight.models.function_model import ENDLESS, FunctionModel, action_labels
+from bellweight.models.initial import Geometric, PointMass, joint_law, product_moments
 from bellweight.models.kernels.layouts import EventData, uniform
 from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
@@ -142,7 +142,7 @@ class EventModel(FunctionModel):
             put(self, "move", self._checked_jumps())
         put(self, "initial", self._checked_initial())
         _ = self.source
-        self._check_compiles(self.source, self._functions())
+        self._check_compiles(self._functions(), _ARGUMENTS)
         from bellweight.models.announce import announcing, to_stderr
 
         with announcing(to_stderr):
@@ -176,7 +176,7 @@ class EventModel(FunctionModel):
 
     @cached_property
     def _sides(self) -> tuple[list[float], list[float], list[bool]]:
-        high = np.where(self.upper < 0, 2.0**62, self.upper).tolist()
+        high = np.where(self.upper < 0, ENDLESS, self.upper).tolist()
         return [0.0] * self.dimension, high, [True] * self.dimension
 
     def box(self) -> Box:
@@ -291,27 +291,6 @@ class EventModel(FunctionModel):
     def costs_of(self, states: Any, actions: IntArray) -> FloatArray:
         return self.loops.expand(states, actions)[0]  # compiled with the model, unlike its rows
 
-    def check_states(self, states: Any, name: str = "states") -> IntArray:
-        """Return states as an integer array (n, d), or say why they are not states."""
-        raw = np.asarray(states)
-        if raw.ndim == 1:
-            raw = raw[None, :]
-        if raw.ndim != 2 or raw.shape[1] != self.dimension or len(raw) == 0:
-            raise ModelError(f"{name} has shape {raw.shape}, expected (n, {self.dimension})")
-        if raw.dtype.kind not in "biuf":
-            raise ModelError(f"{name} holds entries of type {raw.dtype}, expected whole numbers")
-        with np.errstate(invalid="ignore"):  # NaN and infinity differ from what they become
-            whole = np.ascontiguousarray(raw, dtype=np.int64)
-        wrong = checks.first_index(
-            (whole != raw) | (whole < 0) | ((self.upper >= 0) & (whole > self.upper))
-        )
-        if wrong is not None:
-            raise ModelError(
-                f"{name}[{wrong[0]}] is {raw[wrong[0]].tolist()}, expected whole numbers of at "
-                "least 0 and within the bounds"
-            )
-        return whole
-
     def initial_moments(self, words: list[tuple[int, ...]]) -> FloatArray | None:
         """Return the exact expected monomials of the first state, or None if they are not known."""
         if isinstance(self.initial, PointMass | Geometric):
@@ -365,10 +344,8 @@ class EventModel(FunctionModel):
                 "initial is a function, whose probabilities are not known: pass "
                 "to_tabular(initial=probabilities)"
             )
-        mass = np.ones(())
-        for law, size in zip(self.initial.marginals(self.upper), shape, strict=True):
-            mass = np.multiply.outer(mass, np.append(law, np.zeros(size - len(law))))
-        return mass.ravel()
+        known = zip(self.initial.marginals(self.upper), shape, strict=True)
+        return joint_law(np.append(law, np.zeros(size - len(law))) for law, size in known)
 
     def _checked_upper(self) -> IntArray:
         given: list[Any] = [None] if self.upper is None else list(np.atleast_1d(self.upper))
@@ -390,20 +367,8 @@ class EventModel(FunctionModel):
         if callable(start):
             compile.arguments_of(start, "initial", _ARGUMENTS["initial"])
             return start
-        state = self.check_states(start, "initial")[0]
+        state = self.check_states(np.atleast_1d(start)[None], "initial")[0]
         return PointMass(tuple(int(x) for x in state))
-
-    def _check_compiles(self, source: Source, functions: Mapping[str, Any]) -> None:
-        """Compile the user's functions one by one, unless that was done before."""
-        if not self.compiled or source.is_cached:
-            return
-        state, numbers = np.zeros(self.dimension, dtype=np.int64), np.zeros(1)
-        examples = {"state": state, "action": 0, "event": 0, "u": numbers, "parameters": numbers}
-        for role, function in functions.items():
-            if function is not None:
-                names = compile.arguments_of(function, role, _ARGUMENTS[role])
-                given = tuple(examples[name] for name in names)
-                compile.check_compiles(function, role, given, self.numbers.layout)
 
     def _choices_are_free(self) -> bool:
         """Return whether actions differ only in the chances of events."""

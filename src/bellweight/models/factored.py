@@ -15,7 +15,7 @@ states (Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -26,12 +26,13 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common import checks, identity, tolerances
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source, Written
 from bellweight.models.function_model import FunctionModel
-from bellweight.models.initial import product_moments
+from bellweight.models.initial import joint_law, product_moments
 from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
 from bellweight.models.laws import Law
 from bellweight.models.local import LocalCoordinate, LocalCoordinates
@@ -228,22 +229,6 @@ class FactoredModel(FunctionModel):
         drawn = np.random.default_rng(seed).integers(0, self.sizes, size=(n, self.dimension))
         return np.unique(drawn, axis=0)
 
-    def check_states(self, states: Any, name: str = "states") -> IntArray:
-        """Return states as an integer array (n, d), or say why they are not states."""
-        raw = np.asarray(states)
-        raw = raw[None, :] if raw.ndim == 1 else raw
-        if raw.ndim != 2 or raw.shape[1] != self.dimension or len(raw) == 0:
-            raise ModelError(f"{name} has shape {raw.shape}, expected (n, {self.dimension})")
-        found = checks.float_array(raw, name, (-1, -1))
-        wrong = checks.first_index((found != np.rint(found)) | (found < 0) | (found >= self.sizes))
-        if wrong is not None:
-            n, i = wrong
-            raise ModelError(
-                f"{name}[{n}] is {raw[n].tolist()}: coordinate {i} is none of 0 to "
-                f"{self.sizes[i] - 1}"
-            )
-        return np.ascontiguousarray(found.astype(np.int64))
-
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         return compile.model_source(
             "factors",
@@ -292,17 +277,14 @@ class FactoredModel(FunctionModel):
         states = np.indices(self.sizes).reshape(self.dimension, -1).T.astype(np.int64)
         states = np.ascontiguousarray(states)
         pair_state, pair_action = np.nonzero(self.admissible_mask(states))
-        blocks = [
+        rows = [
             sparse.csr_array(self._joint(states[pair_state[k]], pair_action[k]))
-            for k in _blocks(len(pair_state))
+            for k in blocks(len(pair_state), _BLOCK)
         ]
-        initial = np.ones(1)
-        for chances in self.initial_laws:
-            initial = np.outer(initial, chances).ravel()
         return TabularModel.from_pairs(
-            self.costs_of(states[pair_state], pair_action), sparse.vstack(blocks), pair_state,
-            pair_action, self.discount, initial, state_vectors=states, action_labels=self.actions,
-            name=self.name,
+            self.costs_of(states[pair_state], pair_action), sparse.vstack(rows), pair_state,
+            pair_action, self.discount, joint_law(self.initial_laws),
+            state_vectors=states, action_labels=self.actions, name=self.name,
         )  # fmt: skip
 
     def _joint(self, states: IntArray, actions: IntArray) -> FloatArray:
@@ -464,8 +446,3 @@ def _flat(tables: Sequence[_Table]) -> LocalTables:
 def _strides(shape: tuple[int, ...]) -> list[int]:
     """Return how far apart neighbours along each axis of an array in C order are."""
     return [prod(shape[k + 1 :]) for k in range(len(shape))]
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    for first in range(0, n, _BLOCK):
-        yield slice(first, min(n, first + _BLOCK))

@@ -24,6 +24,10 @@ Written = tuple[tuple[Callable[..., Any], int], ...]
 """Functions `fn(state, features)` of a basis, with the number of their outputs."""
 
 
+ENDLESS = 2.0**62
+"""The side of the box of a coordinate of whole numbers that has no bound."""
+
+
 class FunctionModel(ABC):
     """A Markov decision process given by functions of state vectors."""
 
@@ -63,9 +67,34 @@ class FunctionModel(ABC):
     def digest(self) -> str:
         """A fingerprint of everything that decides an answer: the user's functions and data."""
 
-    @abstractmethod
     def check_states(self, states: Any, name: str = "states") -> Any:
-        """Return states (n, d) as the loops take them, or say what is wrong with them."""
+        """Return states (n, d) as the loops take them, or say what is wrong with them.
+
+        One state (d,) counts as (1, d), and where d is one, numbers (n,) as (n, 1).
+        """
+        given = np.asarray(states)
+        if given.ndim < 2:
+            given = given.reshape(-1, 1) if self.dimension == 1 else given.reshape(1, -1)
+        if given.ndim != 2 or given.shape[1] != self.dimension or len(given) == 0:
+            raise ModelError(
+                f"{name} has shape {given.shape}, expected (n, {self.dimension}): one state vector "
+                "in each row"
+            )
+        found = checks.float_array(given, name, given.shape, finite=False)
+        low, high, whole = map(np.array, self._sides)
+        wrong = checks.first_index(
+            ~((found >= low) & (found <= high)) | (whole & (found != np.floor(found)))
+        )
+        if wrong is not None:
+            n, i = wrong
+            most = np.inf if high[i] >= ENDLESS else high[i]
+            fault = f"lies outside [{low[i]:g}, {most:g}]"
+            if np.isnan(found[wrong]):
+                fault = "is NaN, expected a number"
+            elif low[i] <= found[wrong] <= high[i]:
+                fault = "has a fraction, expected a whole number"
+            raise ModelError(f"{name}[{n}] is {given[n].tolist()}: coordinate {i} {fault}")
+        return np.ascontiguousarray(found, dtype=self.state_type)
 
     @abstractmethod
     def source_with(self, functions: Mapping[str, Called]) -> Source:
@@ -151,6 +180,11 @@ class FunctionModel(ABC):
         )
 
     @property
+    def state_type(self) -> Any:
+        """The type of a state's numbers in compiled loops."""
+        return np.int64 if all(self._sides[2]) else np.float64
+
+    @property
     @abstractmethod
     def _sides(self) -> tuple[list[float], list[float], list[bool]]:
         """The bounds of the coordinates, infinite ones included, and which are whole."""
@@ -179,8 +213,29 @@ class FunctionModel(ABC):
         """Return the first states of episodes first, ..., last - 1."""
         return self.loops.initial_states(first, last, key)
 
+    def _check_compiles(
+        self,
+        functions: Mapping[str, Any],
+        arguments: Mapping[str, tuple[str, ...]],
+        *remedy: str,
+    ) -> None:
+        """Compile the user's functions one by one, unless that was done before."""
+        if not self.compiled or self.source.is_cached:
+            return
+        numbers = np.zeros(1)
+        examples = {
+            "state": np.zeros(self.dimension, dtype=self.state_type), "action": 0, "event": 0,
+            "u": numbers, "parameters": numbers, "noise": numbers,
+            "successor": np.zeros(self.dimension),
+        }  # fmt: skip
+        for role, function in functions.items():
+            if function is not None:
+                names = compile.arguments_of(function, role, arguments[role])
+                given = tuple(examples[name] for name in names)
+                compile.check_compiles(function, role, given, self.numbers.layout, *remedy)
+
     def _check_added(self, rule: Callable[..., int] | None, written: Written) -> None:
-        state = np.zeros(self.dimension, dtype=self.loops.state_type)
+        state = np.zeros(self.dimension, dtype=self.state_type)
         if rule is not None:
             named = compile.arguments_of(rule, "rule", ("state", "parameters"))
             given = {"state": state, "parameters": np.zeros(1)}

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common import checks
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
@@ -54,16 +55,16 @@ def gridded(model: StepModel, grid: Any, max_entries: int) -> TabularModel:
     states = model.check_states(points, "grid")
     pair_state, pair_action = np.nonzero(model.admissible_mask(states))
     cost = np.zeros(len(pair_state))
-    blocks = []
-    for pairs in _blocks(len(pair_state), model.n_nodes * 2**model.dimension):
+    rows = []
+    for pairs in blocks(len(pair_state), _BLOCK // (model.n_nodes * 2**model.dimension)):
         cost[pairs], _, after = model.expand(states[pair_state[pairs]], pair_action[pairs])
         flat = after.reshape(-1, model.dimension).astype(np.float64)
         origin = np.repeat(states[pair_state[pairs]], model.n_nodes, axis=0)
         number = np.repeat(np.arange(len(after)), model.n_nodes)
         weight = np.tile(model.weights, len(after))
-        blocks.append(_spread(flat, axes, number, weight, len(after), origin))
+        rows.append(_spread(flat, axes, number, weight, len(after), origin))
     return TabularModel.from_pairs(
-        cost, sparse.vstack(blocks), pair_state, pair_action, model.discount,
+        cost, sparse.vstack(rows), pair_state, pair_action, model.discount,
         _initial(model, axes), state_vectors=points, action_labels=model.actions, name=model.name,
     )  # fmt: skip
 
@@ -170,9 +171,3 @@ def _initial(model: StepModel, axes: Sequence[FloatArray]) -> FloatArray:
     for place, share in shares(nodes[0], axes):
         np.add.at(mass, place, share * nodes[1])
     return mass / mass.sum()
-
-
-def _blocks(n: int, entries: int) -> Iterator[slice]:
-    size = max(1, _BLOCK // entries)
-    for first in range(0, n, size):
-        yield slice(first, min(n, first + size))

@@ -6,6 +6,7 @@ numbers `u`, or one of the two here, which also know their probabilities and the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,14 @@ def clipped_law(
         return chances / chances.sum(), 0.0
     chances[:last] *= 1.0 - law.decay
     return chances, float(chances[last]) * law.decay / (1.0 - law.decay)
+
+
+def joint_law(laws: Iterable[FloatArray]) -> FloatArray:
+    """Return the chances of all states of independent coordinates, the last running fastest."""
+    chances = np.ones(1)
+    for law in laws:
+        chances = np.outer(chances, law).ravel()
+    return chances
 
 
 def product_moments(laws: list[FloatArray], words: list[tuple[int, ...]]) -> FloatArray:

@@ -378,7 +378,7 @@ class LinearModel(files.Saved, files.Changed):
                 low, high = law.values.min(), law.values.max()
                 if low < self.state_lower[k] or high > self.state_upper[k]:
                     raise ModelError(
-                        f"initial gives state variable {k} values from {low:g} to {high:g}, "
+                        f"initial gives {self.state_names[k]} values from {low:g} to {high:g}, "
                         f"outside its box {self.state_lower[k]:g} to {self.state_upper[k]:g}"
                     )
             states = self.initial.sample(0, _CHECK_POINTS, np.uint64(0))
@@ -396,9 +396,9 @@ class LinearModel(files.Saved, files.Changed):
             if wrong is not None:
                 k = wrong[1]
                 raise ModelError(
-                    f"initial gives state variable {k} the value {states[wrong]:g}, expected one "
-                    f"of its box, {self.state_lower[k]:g} to {self.state_upper[k]:g}, whole if the "
-                    "variable is"
+                    f"initial gives {self.state_names[k]} the value {states[wrong]:g}, expected "
+                    f"one of its box, {self.state_lower[k]:g} to {self.state_upper[k]:g}, whole "
+                    "if the variable is"
                 )
         self._check_sampled_noise(states[:_CHECK_POINTS], rng)
 

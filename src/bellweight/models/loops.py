@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,19 @@ from bellweight.models.kernels import layouts
 from bellweight.models.kernels.layouts import (
     Acting,
     After,
+    Batch,
     Functions,
     Given,
+    Kept,
     Look,
     Quadratic,
+    Scale,
     Where,
     Work,
     writable,
 )
 
+_SIDE_BY_SIDE = 128  # states whose slacks are computed together: their numbers stay in the cache
 _SAMPLED_NUMBERS = 1 << 20  # random numbers that a sampler draws at a time
 
 _TEXT = {
@@ -61,6 +65,16 @@ class Value:
     functions: Functions
     coef: FloatArray
     quadratic: Quadratic | None = None
+
+
+class Closest(NamedTuple):
+    """Of one scan: keys of the rows of least slack, relative to their sizes, and of near rows."""
+
+    keys: IntArray
+    relative: FloatArray
+    size: FloatArray
+    near: IntArray
+    violation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,32 +155,45 @@ class Loops:
 
         The residual of an inadmissible action is infinite.
         """
-        return self.slacks_of(value)(states)
+        n = len(states)
+        slack, cost, values = (
+            np.zeros((n, self.n_actions)),
+            np.zeros((n, self.n_actions)),
+            np.zeros(n),
+        )
+        self._call(
+            "slacks", writable(states), self.discount, self.data, value.functions, value.coef,
+            value.quadratic, slack, cost, values, self._work(value.functions),
+        )  # fmt: skip
+        return slack, cost, values
 
-    def slacks_of(self, value: Value) -> Callable[[Any], tuple[FloatArray, FloatArray, FloatArray]]:
-        """Return `slacks` as a function of the states, for one thread.
-
-        It keeps what loops take and write to, so that calls with few states cost little: what it
-        returns is overwritten by the next call.
-        """
-        work, where, loop = self._work(value.functions), self._where(), self.source.load().slacks
-        known = [self.discount, self.data, value.functions, value.coef, value.quadratic]
-        given, kept = tuple(self._handed(*known)), tuple(self._handed(work, where))
-        found = np.empty((2, 0, self.n_actions)), np.empty(0)
-
-        def slacks(states: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-            nonlocal found
-            n = len(states)
-            if n > len(found[1]):
-                found = np.empty((2, n, self.n_actions)), np.empty(n)
-            (slack, cost), values = found[0][:, :n], found[1][:n]
-            with naming(where.state):
-                code, action = loop(writable(states), *given, slack, cost, values, *kept)
-            if code:
-                raise self.fault(code, where, action)
-            return slack, cost, values
-
-        return slacks
+    def closest(
+        self, states: Any, starts: IntArray, value: Value, scale: Scale, n_close: int, span: int
+    ) -> list[Closest]:
+        """Return the closest rows of every `span` states, whose rows begin at `starts` (n + 1,)."""
+        shape = (-(-len(states) // span), n_close)
+        kept = Kept(
+            np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(shape),
+            np.empty(int(starts[-1] - starts[0]), dtype=np.int64),
+            np.zeros((shape[0], 4), dtype=np.int64), np.zeros(shape[0]),
+        )  # fmt: skip
+        module, work = self.source.load(), self._work(value.functions)
+        together = module.SIDE_BY_SIDE and value.quadratic is not None
+        self._call(
+            "closest_rows", writable(states), starts, span, self.discount, self.data,
+            value.functions, value.coef, value.quadratic, scale, kept, self._batch(),
+            None if together else work, work,
+        )  # fmt: skip
+        ends = np.cumsum(kept.counts[:, 2])
+        return [
+            Closest(
+                kept.place[part, :n], kept.relative[part, :n], kept.size[part, :n],
+                kept.near[end - n_near : end].copy(), float(kept.violations[part]),
+            )
+            for part, (n, _, n_near, _), end in zip(
+                range(shape[0]), kept.counts.tolist(), ends.tolist(), strict=True
+            )
+        ]  # fmt: skip
 
     def initial_states(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""
@@ -306,6 +333,15 @@ class Loops:
             np.zeros(self.dimension), np.zeros(self.n_noise), np.zeros(self.dimension),
             np.zeros(self.n_events), np.zeros(self.n_actions), np.zeros(self.n_actions),
             np.zeros(self.n_actions), np.zeros(n_atoms), np.zeros(n_functions), self._look(policy),
+        )  # fmt: skip
+
+    def _batch(self) -> Batch:
+        n, n_events = _SIDE_BY_SIDE, self.n_events if self.keeps_events else 1
+        of_states = (np.zeros((self.dimension, n)), np.zeros((self.dimension, n)))
+        of_actions = (np.zeros((self.n_actions, n)), np.zeros((self.n_actions, n)))
+        return Batch(
+            *of_states, np.zeros(n), np.zeros(n), np.zeros((n_events, n)), *of_actions,
+            np.zeros(n), np.zeros(n), np.zeros(n),
         )  # fmt: skip
 
     def _look(self, policy: Acting | None) -> Look | None:

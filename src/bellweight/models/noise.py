@@ -58,7 +58,10 @@ class ContinuousLaw(ABC):
 
     @abstractmethod
     def entry(self) -> tuple[float, ...]:
-        """Return kind, two numbers, bounds and the distribution function there: see `Laws`."""
+        """Return the law as compiled loops take it: see `Laws` in `kernels/layouts.py`.
+
+        Its kind, two numbers, the bounds, and the distribution function at each bound.
+        """
 
 
 @files.storable("Normal")

@@ -176,7 +176,7 @@ class StepModel(FunctionModel):
         if not self.vectorised:
             _ = self._written  # which names parameters that do not exist
             check_functions(self, self._first_state())
-        self._check_compiles()
+        self._check_compiles(self._functions(), _ARGUMENTS, _SLOWER)
         from bellweight.models.announce import announcing, to_stderr
 
         with announcing(to_stderr):
@@ -210,11 +210,6 @@ class StepModel(FunctionModel):
         laws = self.noise_laws or ()
         return not self.are_draws and not all(isinstance(law, Law) for law in laws)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all coordinates are whole numbers."""
-        return bool(np.all(self.integer))
-
     @cached_property
     def loops(self) -> Loops:
         sampled = Sampler(self.noise) if callable(self.noise) else None
@@ -223,7 +218,7 @@ class StepModel(FunctionModel):
             n_events=self.n_nodes,
             n_draws=self.initial_draws or self.dimension,
             n_noise=self.nodes.shape[1],
-            state_type=np.int64 if self.is_whole else np.float64,
+            state_type=self.state_type,
             keeps_events=False,
             leaving="step leads out of the box between lower and upper",
             sample=None if sampled is None else sampled.episodes,
@@ -289,34 +284,6 @@ class StepModel(FunctionModel):
         low = np.where(np.isfinite(self.lower), self.lower, -reach)
         high = np.where(np.isfinite(self.upper), self.upper, reach)
         return np.minimum(low, high), high
-
-    def check_states(self, states: Any, name: str = "states") -> Any:
-        """Return states (n, d) as arrays of the model's kind, or say what is wrong with them."""
-        given = np.asarray(states)
-        if given.ndim == 1:
-            given = given.reshape(-1, 1) if self.dimension == 1 else given[None, :]
-        if given.ndim == 0:
-            given = given.reshape(1, 1)
-        found = checks.float_array(given, name, (-1, -1))
-        if found.shape[1] != self.dimension:
-            raise ModelError(
-                f"{name} has shape {np.shape(states)}, expected (n, {self.dimension}): one state "
-                "vector in each row"
-            )
-        wrong = checks.first_index((found < self.lower) | (found > self.upper))
-        if wrong is not None:
-            n, i = wrong
-            raise ModelError(
-                f"{name}[{n}] is {found[n].tolist()}: coordinate {i} lies outside "
-                f"[{self.lower[i]:g}, {self.upper[i]:g}]"
-            )
-        broken = checks.first_index(self.integer & (found != np.floor(found)))
-        if broken is not None:
-            raise ModelError(
-                f"{name}[{broken[0]}] is {found[broken[0]].tolist()}: coordinate {broken[1]} is "
-                "declared whole by integer="
-            )
-        return found.astype(np.int64 if self.is_whole else np.float64)
 
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         takes: list[str] = []
@@ -385,7 +352,7 @@ class StepModel(FunctionModel):
             self.initial(**{name: given[name] for name in named})
         else:
             state = law_draws(laid_out(self.initial_laws), 1, np.uint64(1))[0]
-        return np.array(state, dtype=np.int64 if self.is_whole else np.float64)
+        return np.array(state, dtype=self.state_type)
 
     @cached_property
     def samples_starts(self) -> bool:
@@ -477,20 +444,3 @@ class StepModel(FunctionModel):
                 f"lower[{i}] is {self.lower[i]} and upper[{i}] is {self.upper[i]}, expected lower "
                 "<= upper"
             )
-
-    def _check_compiles(self) -> None:
-        """Compile the user's functions one by one, unless that was done before."""
-        source = self.source
-        if not self.compiled or source.is_cached:
-            return
-        state = np.zeros(self.dimension, dtype=np.int64 if self.is_whole else np.float64)
-        numbers = np.zeros(1)
-        examples = {
-            "state": state, "action": 0, "u": numbers, "parameters": numbers, "noise": numbers,
-            "successor": np.zeros(self.dimension),
-        }  # fmt: skip
-        for role, function in self._functions().items():
-            if function is not None:
-                names = compile.arguments_of(function, role, _ARGUMENTS[role])
-                given = tuple(examples[name] for name in names)
-                compile.check_compiles(function, role, given, self.numbers.layout, _SLOWER)

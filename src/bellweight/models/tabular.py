@@ -21,10 +21,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import checks, files
+from bellweight.common import checks, files, memory
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 
+_ENTRY = 12  # bytes of a transition: its probability and the state it leads to
 _HASHED = 1 << 16  # numbers at a time of which a fingerprint is made
 
 Sense = Literal["min", "max"]
@@ -305,6 +306,8 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
     if isinstance(matrix, OwnRows):
         rows = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
     else:
+        if sparse.issparse(matrix):
+            memory.check_fits(_ENTRY * matrix.nnz, f"a copy of {name} with {matrix.nnz:,} entries")
         rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     if rows.nnz and not (rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1]):
         raise ModelError(
@@ -339,6 +342,7 @@ def _interleaved(
         mine = np.flatnonzero(pair_action == action)
         counts[mine] = np.diff(rows.indptr)[pair_state[mine]]
     start = compact(np.append(0, np.cumsum(counts)))
+    memory.check_fits(_ENTRY * float(start[-1]), f"a table with {start[-1]:,} transitions")
     data, indices = np.empty(start[-1]), np.empty(start[-1], dtype=np.int32)
     for action, matrix in enumerate(matrices):
         rows = _plain_rows(matrix, action)

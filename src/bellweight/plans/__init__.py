@@ -3,8 +3,9 @@
 `solve` runs a plan like a method; what a plan returns has a policy, a cost and a file form.
 """
 
-from bellweight.plans.auto import Auto, Candidate
+from bellweight.plans.auto import Auto
 from bellweight.plans.enrichment import Enriched, EnrichedResult, EnrichedRound
+from bellweight.plans.portfolio import Candidate
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.raised_bound import BoundRound, RaisedBound, RaisedBoundResult
 from bellweight.plans.relatives import (

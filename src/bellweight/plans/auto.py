@@ -19,45 +19,38 @@ import numpy as np
 
 from bellweight.backends import Estimate, Iterate, Setup, backend_of
 from bellweight.common import checks, tolerances
-from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.common.threads import one_thread
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.evaluation.race import Race, RankedPolicy, race
+from bellweight.plans.portfolio import (
+    SMOOTHED,
+    Candidate,
+    checked_policies,
+    default_regularisations,
+    followers,
+    is_ready,
+    named,
+    portfolio,
+)
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn
-from bellweight.policies import Greedy, Policy, Uniform
-from bellweight.program import SampledRows, cost_unit
+from bellweight.policies import Greedy, Policy
+from bellweight.program import SampledRows
 from bellweight.results.result import Result
 from bellweight.solve import Looped, looped
-from bellweight.weights.loop import Method, Stop
-from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
+from bellweight.weights.loop import Stop
+from bellweight.weights.methods import PIA
 from bellweight.weights.plan import Plan, SolveSettings
 
 _BUDGET, _SLOW_BUDGET = 200_000, 2_000
 _STOP = Stop(max_iterations=20)
-_SHARES = (1e-4, 1e-3, 5e-3)  # of the scale of regularisations, see `default_regularisations`
-_VISITED_SHARES = (3e-3, 3e-2, 3e-1)  # the same where the states that matter are known
-_SMOOTHED = ", smoothed by "
 _CLEARLY_WORSE = 1e-4  # share of the cost
 _FINAL = 0.2  # share of the budget that judges the winner
 _SOLVING = 0.6  # share of the time limit after which no candidate is begun
 _RACING = 0.85  # and after which the race ends
 _RACE, _FRESH, _STATES = 0, 1, 2  # purposes of random numbers
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Candidate(Short):
-    """A method or plan to try, with a regularisation of its own."""
-
-    method: Method | Plan[Any]
-    regularisation: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.method, Method | Plan):
-            raise ArgumentError(f"method is {self.method!r}, expected a method such as DIA()")
-        checks.at_least_zero(self.regularisation, "regularisation")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,8 +89,10 @@ class Auto(Plan[RaceResult]):
     watch: Callable[[str], object] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        named(self.candidates)
-        _brought(self.brought)
+        for name, thing in (named(self.candidates) or {}).items():
+            if isinstance(thing.method if isinstance(thing, Candidate) else thing, Auto):
+                raise ArgumentError(f"candidate {name!r} is an Auto itself: list its candidates")
+        checked_policies(self.brought)
         if self.budget is not None:
             checks.count(self.budget, "budget")
         checks.positive(self.confidence, "confidence", below=1.0)
@@ -122,104 +117,6 @@ class Auto(Plan[RaceResult]):
             return _Search(self, settings).run()
 
 
-def named(candidates: Any) -> dict[str, Any] | None:
-    """Return candidates by name, checked; None stands for the default portfolio."""
-    if candidates is None:
-        return None
-    if not isinstance(candidates, Mapping | Sequence) or isinstance(candidates, str):
-        raise ArgumentError(
-            f"candidates is {candidates!r}, expected a list, or names with their methods or "
-            'policies: {"DIA": DIA(), "mine": my_policy}'
-        )
-    if not candidates:
-        raise ArgumentError(
-            "candidates is empty, expected at least one: leave it out for the default portfolio"
-        )
-    found: dict[str, Any] = {}
-    if isinstance(candidates, Mapping):
-        found = {str(name): thing for name, thing in candidates.items()}
-    else:
-        for thing in candidates:
-            kind = _described(thing)
-            number = sum(name.split(" #")[0] == kind for name in found)
-            found[kind if number == 0 else f"{kind} #{number + 1}"] = thing
-    for name, thing in found.items():
-        if not isinstance(thing, Method | Plan | Candidate | Policy | Result):
-            raise ArgumentError(
-                f"candidate {name!r} is {thing!r}, expected a method, plan, Candidate, policy or "
-                "result"
-            )
-        if isinstance(thing.method if isinstance(thing, Candidate) else thing, Auto):
-            raise ArgumentError(f"candidate {name!r} is an Auto itself: list its candidates")
-    return found
-
-
-def _brought(policies: Any) -> dict[str, Policy | Result]:
-    """Return what the user brings, checked."""
-    if policies is None:
-        return {}
-    if not isinstance(policies, Mapping):
-        raise ArgumentError(f"brought is {policies!r}, expected names with their policies")
-    for name, thing in policies.items():
-        if not isinstance(thing, Policy | Result):
-            raise ArgumentError(f"brought {name!r} is {thing!r}, expected a policy or a result")
-    return {str(name): thing for name, thing in policies.items()}
-
-
-def default_regularisations(setup: Setup) -> tuple[float, ...]:
-    """Return regularisations that suit the rows, from hardly any to plenty.
-
-    A dual spread evenly over n states has 1 / ((1 - discount) n) in each; delta times that is the
-    violation it allows, which is to be a small share of a typical cost. Where occupancies are exact
-    n counts the states that acting at random visits (1 / sum of squared weights), and costs are
-    those met there: a queue of 50,000 places of which five are used is a small problem.
-    """
-    rows = setup.listed_rows
-    if rows is None:
-        return ()
-    n_states, cost = float(len(rows.pair_start) - 1), cost_unit(rows.pair_cost)
-    visits = setup.occupancy(Uniform()).weights if setup.is_exact else None
-    if visits is not None:
-        sums = np.add.reduceat(np.abs(rows.pair_cost), rows.pair_start[:-1])
-        cost = float(visits @ (sums / np.diff(rows.pair_start))) or cost
-        n_states = 1.0 / float(visits @ visits)
-    scale = cost * (1.0 - rows.discount) * n_states
-    shares = _SHARES if visits is None else _VISITED_SHARES
-    return tuple(float(f"{share * scale:.2g}") for share in shares)
-
-
-def portfolio(deltas: Sequence[float]) -> dict[str, Candidate]:
-    """Return the default candidates; only PIA, which takes longest, is not regularised.
-
-    `FromPolicy` takes the occupancy of acting at random as weights: the paper's *Random*.
-    """
-    methods: dict[str, Method] = {
-        "Fixed": Fixed("initial"),
-        "FromPolicy": FromPolicy(Uniform()),
-        "DIA": DIA(target=Uniform()),
-        "DIA towards Fixed": DIA(target=Fixed("initial")),
-    }
-    return {**_regularised(methods, (0.0, *deltas)), "PIA": Candidate(PIA())}
-
-
-def followers(leader: Policy, deltas: Sequence[float]) -> dict[str, Candidate]:
-    """Return the methods that make use of a good policy's occupancy."""
-    methods: dict[str, Method] = {
-        "Fixed": Fixed("initial"),
-        "FromPolicy of the leader": FromPolicy(leader),
-        "DIA towards the leader": DIA(target=leader),
-    }
-    return _regularised(methods, (0.0, *deltas))
-
-
-def _regularised(methods: Mapping[str, Method], deltas: Sequence[float]) -> dict[str, Candidate]:
-    return {
-        name if delta == 0.0 else f"{name}{_SMOOTHED}{delta:g}": Candidate(method, delta)
-        for delta in deltas
-        for name, method in methods.items()
-    }
-
-
 class _Search:
     """One run of the plan: candidates become policies, policies race, the winner is judged."""
 
@@ -237,21 +134,21 @@ class _Search:
         self._ready: set[str] = set()
         self._seconds_per_episode = 0.0
         self._setup: Setup | None = None
-        self._hopeless: list[str] = []
+        self._passed_over: list[str] = []
 
     def run(self) -> RaceResult:
         auto = self.auto
         chosen: Mapping[str, Any] | None = named(auto.candidates)
-        if chosen is None or any(not _is_ready(thing) for thing in chosen.values()):
+        if chosen is None or any(not is_ready(thing) for thing in chosen.values()):
             self._setup = _plain(self.settings).setup()  # says what is wrong with the arguments
         if chosen is None:
             chosen = portfolio(self._deltas())
-        brought = _brought(auto.brought)
+        brought = checked_policies(auto.brought)
         twice = sorted(set(brought) & set(chosen))
         if twice:
             raise ArgumentError(f"{twice[0]!r} is a candidate and brought: use another name")
         candidates = {**brought, **chosen}
-        self._ready = {name for name, thing in candidates.items() if _is_ready(thing)}
+        self._ready = {name for name, thing in candidates.items() if is_ready(thing)}
         self._check_budget(len(candidates))
         try:
             self._find(candidates)
@@ -341,18 +238,18 @@ class _Search:
         """Turn candidates into policies, those reported first."""
         on_the_way: dict[str, Policy] = {}
         for number, (name, thing) in enumerate(candidates.items(), start=1):
-            if self._is_late(_SOLVING) and self._policies and not _is_ready(thing):
+            if self._is_late(_SOLVING) and self._policies and not is_ready(thing):
                 self._failed[name] = "not tried, the time was up"
                 continue
             if self._cannot_win(name, thing):
-                self._hopeless.append(name)
+                self._passed_over.append(name)
                 continue
             self._say(f"candidate {number} of {len(candidates)}: {name}")
             try:
                 on_the_way |= self._found(name, thing)
             except (BellweightError, np.linalg.LinAlgError) as problem:
                 self._failed[name] = str(problem)
-        self._tell_hopeless()
+        self._tell_passed_over()
         if not self._policies:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._failed.items())
             raise ArgumentError(f"no candidate led to a policy: {why}")
@@ -374,8 +271,8 @@ class _Search:
             return False
         if self._optimal() is not None:
             return True
-        kind = name.split(_SMOOTHED, maxsplit=1)[0]
-        costs = [c for known, c in self._costs.items() if known.split(_SMOOTHED)[0] == kind]
+        kind = name.split(SMOOTHED, maxsplit=1)[0]
+        costs = [c for known, c in self._costs.items() if known.split(SMOOTHED)[0] == kind]
         if thing.regularisation == 0.0 or len(costs) < 2:
             return False
         return costs[-1] > min(costs) + _CLEARLY_WORSE * abs(min(costs))
@@ -387,13 +284,13 @@ class _Search:
                 return name
         return None
 
-    def _tell_hopeless(self) -> None:
-        if not self._hopeless:
+    def _tell_passed_over(self) -> None:
+        if not self._passed_over:
             return
         best = self._optimal()
         why = "less smoothing was better" if best is None else f"{best} is proven optimal"
-        self._notes.append(f"Not tried, because {why}: {len(self._hopeless)} candidates.")
-        self._hopeless.clear()
+        self._notes.append(f"Candidates not tried, because {why}: {len(self._passed_over)}.")
+        self._passed_over.clear()
 
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:
         """Add what a candidate reports; return the policies it met on the way."""
@@ -420,15 +317,15 @@ class _Search:
         run = looped(setup, thing, quiet, stop=_STOP, visit=iterates.append)
         self._policies[name] = run.policy
         self._runs[name] = run
-        self._weigh(name, run)
+        self._note_cost(name, run)
         # Only PIA takes its weights from the policies of its own iterates.
         return dict(_others(name, iterates, run.policy)) if isinstance(thing, PIA) else {}
 
-    def _weigh(self, name: str, run: Looped) -> None:
-        """Note what a policy costs, and below which no policy is, where both are exact.
+    def _note_cost(self, name: str, run: Looped) -> None:
+        """Note what a policy costs and what no policy can cost less than, where both are exact.
 
-        A bound holds for every candidate. Programs that are not regularised have the tighter ones,
-        and proving one takes as long as solving, so that the others are left to the winner.
+        A bound holds for every candidate. Programs that are not regularised have the tighter ones.
+        Proving a bound takes as long as solving, so only theirs are proven here.
         """
         if not run.setup.is_exact:
             return
@@ -525,19 +422,6 @@ def _others(name: str, iterates: list[Iterate], reported: Policy) -> Iterator[tu
     for number, iterate in enumerate(iterates):
         if iterate.greedy is not reported:
             yield f"{name}, iterate {number}", iterate.greedy
-
-
-def _is_ready(thing: Any) -> bool:
-    """Return whether a candidate is a policy already, so that nothing has to be solved."""
-    return isinstance(thing, Policy | Result)
-
-
-def _described(thing: Any) -> str:
-    """Return a name for a candidate that has none."""
-    if not isinstance(thing, Candidate):
-        return type(thing).__name__
-    delta = f"{_SMOOTHED}{thing.regularisation:g}" if thing.regularisation else ""
-    return f"{type(thing.method).__name__}{delta}"
 
 
 def _plain(settings: SolveSettings) -> SolveSettings:

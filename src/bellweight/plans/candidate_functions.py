@@ -21,18 +21,18 @@ a norm in which no function can be worth more than sqrt(flow' (flow / size)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis import Basis, Function, Hinge, Indicator, StateIndicator
 from bellweight.basis.located import extended
 from bellweight.common import tolerances
-from bellweight.common.checks import BoolArray, FloatArray, IntArray
+from bellweight.common.blocks import blocks
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, dense
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.values import residuals
 from bellweight.models import TabularModel
@@ -197,9 +197,7 @@ class PricedChoice:
     def _span(self) -> FloatArray:
         """Orthonormal directions (n, rank) of the basis where the dual is out of balance."""
         basis = extended(self._basis, self._added, self._points.shape[1])
-        features = basis(self._points)
-        dense = features.toarray() if sparse.issparse(features) else np.asarray(features)
-        weighted = dense * np.sqrt(self._size)[:, None]
+        weighted = dense(basis(self._points)) * np.sqrt(self._size)[:, None]
         length = np.linalg.norm(weighted, axis=0)
         left, singular, _ = np.linalg.svd(weighted[:, length > 0.0] / length[length > 0.0], False)
         return np.asarray(left[:, singular > tolerances.DEPENDENT * singular[0]])
@@ -215,7 +213,9 @@ class PricedChoice:
     ) -> FloatArray:
         """Return the price of every candidate per unit of what is new in it, else zero."""
         price = np.zeros(len(candidates))
-        for block in self._blocks(np.flatnonzero(open_)):
+        places = np.flatnonzero(open_)
+        for part in blocks(len(places), _BLOCK_ENTRIES // max(1, len(self._points))):
+            block = places[part]
             features = self._features([candidates[k] for k in block])
             imbalance = np.abs(self._flow @ features)
             # Neither the dual's own error nor the noise of drawn weights counts as imbalance.
@@ -234,11 +234,6 @@ class PricedChoice:
         mean = self._weights @ features
         spread = np.maximum(self._weights @ features**2 - mean**2, 0.0)
         return np.asarray(np.sqrt(spread / self._drawn))
-
-    def _blocks(self, places: IntArray) -> Iterator[IntArray]:
-        size = max(1, _BLOCK_ENTRIES // max(1, len(self._points)))
-        for start in range(0, len(places), size):
-            yield places[start : start + size]
 
     def _is_new(self, function: Function, chosen: list[Function]) -> bool:
         """Return whether the solver, too, finds the function independent of those before it."""

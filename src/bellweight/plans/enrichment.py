@@ -44,7 +44,7 @@ from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.simulation import Simulation
-from bellweight.solve import solve
+from bellweight.solve import solved
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA
 from bellweight.weights.plan import Plan, SolveSettings
@@ -211,15 +211,15 @@ class Enriched(Plan[EnrichedResult]):
 
     def run(self, settings: SolveSettings) -> EnrichedResult:
         """Solve, add functions where the dual has no mass, and solve again while that helps."""
-        rows, model = settings.setup().listed_rows, settings.model
-        if rows is None or getattr(model, "value_counts", None) is not None:
+        rows, backend = settings.setup().listed_rows, backend_of(settings.model)
+        if rows is None or not backend.lists_successors:
             raise ArgumentError(
-                f"Enriched got {model!r}, whose rows are not listed or whose successors are not, "
-                "expected a tabular model, or an event or step model with rows=SampledRows("
-                "sample_states(model, 2000)): plans.RaisedBound() lets the basis grow where "
-                "LocalRows() apply, and to_tabular() lists small models"
+                f"Enriched got {settings.model!r}, whose rows are not listed or whose successors "
+                "are not, expected a tabular model, or an event or step model with rows="
+                "SampledRows(sample_states(model, 2000)): plans.RaisedBound() lets the basis grow "
+                "where LocalRows() apply, and to_tabular() lists small models"
             )
-        if backend_of(model).samples_states:  # the same ones in every round
+        if backend.samples_states:  # the same ones in every round
             settings = replace(settings, rows=SampledRows(rows.states, rows.origin))  # type: ignore[attr-defined]
         return _Run(self, settings).until_stopped()
 
@@ -271,11 +271,8 @@ class _Run:
     def _solved(self, new: tuple[Function, ...]) -> Result:
         settings = self.settings
         basis = extended(self._basis, (*self.added, *new), self.dimension)
-        result = solve(
-            self.model, basis, self.plan.method, rows=settings.rows, simulation=settings.simulation,
-            stop=self._stop(), regularisation=settings.regularisation, seed=settings.seed,
-            jobs=settings.jobs, progress=settings.progress, judge=False,
-        )  # fmt: skip
+        step = replace(settings, basis=basis, stop=self._stop(), judge=False)
+        result = solved(self.plan.method, step)
         if self.backend.lists_states and result.weights is None:
             raise ArgumentError(
                 f"{result.method_name} gives moments only, expected weights over the states: the "

@@ -151,13 +151,17 @@ class RaceResult(BaseResult, files.Changed):
         race = self.races[-1]
         gaps = {s.name: (s.behind.mean, s.behind.half_width) for s in race.standings}
         title = f"Cost minus that of {race.winner}, in the deciding race"
-        return (difference_chart("race", title, race.winner, gaps, "behind the cheapest"),)
+        least = _LITTLE * abs(self.cost.mean)
+        return (difference_chart("race", title, race.winner, gaps, "behind the cheapest", least),)
 
 
 def _more(behind: float, cost: float) -> str:
     """Return by how much of the winner's cost an exact cost is higher."""
     winner = cost - behind
-    return f"{100.0 * behind / abs(winner):+.2g} %" if winner else f"{behind:+.3g}"
+    share = 100.0 * behind / abs(winner) if winner else 0.0
+    if 0.0 < share < _UNSEEN:
+        return f"less than {_UNSEEN:g} %"
+    return f"{share:+.2g} %" if winner else f"{behind:+.3g}"
 
 
 def _names(race: Race) -> set[str]:
@@ -173,6 +177,8 @@ _MEANINGS = {
     "smoothed": "smoothed by: the regularisation of the program, which spreads the dual.",
 }
 _SHOWN = 12  # rows of the printed table
+_UNSEEN = 0.001  # per cent of a cost: a difference that nobody needs in digits
+_LITTLE = 0.01  # of the cost: smaller differences do not set the scale of a chart
 
 _COLUMNS = (
     Column("policy", "policy", right=False),

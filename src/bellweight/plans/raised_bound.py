@@ -6,8 +6,8 @@ on the cost of every policy. A function f that is not in the basis would let it 
     | moment of f  -  dual' (row of f) |
 
 with the coefficient of f: its price. Candidates are hinges of one coordinate and products of two
-clipped coordinates; they are compared by their price per unit of slope, the dearest are added, and
-the program is solved again, until the bound stops rising.
+clipped coordinates; they are compared by their price per unit of slope, those of the highest price
+are added, and the program is solved again, until the bound stops rising.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Iterate, setup_of
+from bellweight.backends import Estimate, Iterate, backend_of
 from bellweight.basis import Basis, ClippedProducts, Hinge, Located, Stacked
 from bellweight.basis.composed import stacked_on
 from bellweight.common import checks, files, tolerances
@@ -146,7 +146,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
     def run(self, settings: SolveSettings) -> RaisedBoundResult:
         """Solve, add the functions of the highest price, and solve again while that helps."""
         model = settings.model
-        if getattr(model, "structure", None) is None:
+        if backend_of(model).structure is None:
             raise ArgumentError(
                 f"RaisedBound got {model!r}, expected an event model with declared scopes or a "
                 "factored model: use Enriched() for tabular models"
@@ -186,7 +186,7 @@ class _Run:
             reason = self._reason()
             if reason:
                 return reason
-            new = self._dearest(found, self.plan.functions - len(self._added))
+            new = self._of_highest_price(found, self.plan.functions - len(self._added))
             if not new:
                 return "nothing to add: the dual balances every candidate"
 
@@ -195,9 +195,7 @@ class _Run:
         if new:
             added = Stacked(*self._added, *new)
             self.basis = stacked_on(settings.basis, added, self.dimension)
-        setup = setup_of(
-            self.model, self.basis, LocalRows(), settings.simulation, settings.seed, settings.jobs
-        )
+        setup = replace(settings, basis=self.basis, rows=LocalRows()).setup()
         seen: list[Iterate] = []
         method = Fixed("initial")
         result = looped(setup, method, settings, owner=self.plan, visit=seen.append).result()
@@ -234,7 +232,7 @@ class _Run:
                 return f"the last {rounds} raised the bound by less than {plan.tol:g} of it"
         return ""
 
-    def _dearest(self, found: Iterate, most: int) -> list[Basis]:
+    def _of_highest_price(self, found: Iterate, most: int) -> list[Basis]:
         """Return the candidates of the highest price, as long as the search stays small enough."""
         rows = found.setup.rows
         assert isinstance(rows, EliminatedRows)

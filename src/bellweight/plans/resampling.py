@@ -29,7 +29,7 @@ from bellweight.program import SampledRows
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.simulation import distinct_states
-from bellweight.solve import Result, solve
+from bellweight.solve import Result, solved
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
@@ -187,7 +187,8 @@ class Resampled(Plan[ResampledResult]):
                 states, useful, fresh = redrawn(
                     settings.model, first, leader.policy, leader.support, seed, settings.jobs
                 )
-            found = _solved(settings, self.method, states)
+            step = replace(settings, rows=SampledRows(states), progress=False, judge=False)
+            found = solved(self.method, step)
             if found.status is Status.INTERRUPTED:
                 if not rounds:
                     raise KeyboardInterrupt
@@ -268,14 +269,6 @@ def redrawn(
     n_known = len(states) + len(useful)
     kept = int(((places >= len(states)) & (places < n_known)).sum())
     return stacked[places], kept, int((places >= n_known).sum())
-
-
-def _solved(settings: SolveSettings, method: Method, states: IntArray) -> Result:
-    return solve(
-        settings.model, settings.basis, method, rows=SampledRows(states),
-        simulation=settings.simulation, stop=settings.stop,
-        regularisation=settings.regularisation, seed=settings.seed, jobs=settings.jobs, judge=False,
-    )  # fmt: skip
 
 
 def _best(rounds: list[ResampledRound]) -> int:

@@ -5,7 +5,7 @@ Their classes, and the layouts in which tables, compiled event models and linear
 
 from bellweight.policies.dual import DualPolicy, DualSoftmax
 from bellweight.policies.greedy import Greedy, greedy_actions, tie_margin
-from bellweight.policies.policy import Policy, checked_probabilities
+from bellweight.policies.policy import HasPolicy, Policy, checked_probabilities, policy_of
 from bellweight.policies.rollout import Rollout
 from bellweight.policies.simple import Rule, TablePolicy, Uniform
 from bellweight.policies.support import Support
@@ -15,6 +15,7 @@ __all__ = [
     "DualPolicy",
     "DualSoftmax",
     "Greedy",
+    "HasPolicy",
     "Policy",
     "Rollout",
     "Rule",
@@ -24,5 +25,6 @@ __all__ = [
     "by_state",
     "checked_probabilities",
     "greedy_actions",
+    "policy_of",
     "tie_margin",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from bellweight.common import files
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, TabularModel
@@ -64,13 +65,11 @@ class DualSoftmax(Policy):
         own = Support(self.dual.indices(model), self.dual.actions, self.dual.values)
         lenders, duals = own.over_actions(model.n_actions)
         mass = np.empty(model.n_pairs)
-        for first in range(0, model.n_states, _LENT_STATES):
-            last = min(first + _LENT_STATES, model.n_states)
-            some = states[first:last]
-            distance = scipy.spatial.distance.cdist(some, states[lenders], "cityblock")
+        for some in blocks(model.n_states, _LENT_STATES):
+            distance = scipy.spatial.distance.cdist(states[some], states[lenders], "cityblock")
             lent = np.maximum(1.0 - distance / self.extend, 0.0) @ duals
-            pairs = slice(model.pair_start[first], model.pair_start[last])
-            mass[pairs] = lent[model.pair_state[pairs] - first, model.pair_action[pairs]]
+            pairs = slice(model.pair_start[some.start], model.pair_start[some.stop])
+            mass[pairs] = lent[model.pair_state[pairs] - some.start, model.pair_action[pairs]]
         used = np.flatnonzero(mass > 0.0)
         return Support(model.pair_state[used], model.pair_action[used], mass[used])
 

@@ -7,7 +7,6 @@ action.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import SAME_MASS, CompiledPolicy, compiled_greedy, state_table
 from bellweight.policies.linear_actions import Chooser, GreedyChooser, action_price
 from bellweight.policies.policy import Policy
-from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.support import Support
 from bellweight.policies.tables import actions_to_probabilities
 from bellweight.program import TabularRows
@@ -68,9 +66,9 @@ class Greedy(Policy):
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        pieces = np.atleast_2d(coef)
-        values = np.max([rows.values(piece) for piece in pieces], axis=0)
-        noise = rows.n_basis * np.max([rows.value_terms(piece) for piece in pieces], axis=0)
+        found = [rows.values_and_terms(piece) for piece in np.atleast_2d(coef)]
+        values, terms = (np.max(parts, axis=0) for parts in zip(*found, strict=True))
+        noise = rows.n_basis * terms
         actions = greedy_actions(model, values, mass, noise=noise)
         return cls(
             basis=rows.basis,
@@ -105,15 +103,9 @@ class Greedy(Policy):
         assert actions is not None
         return actions_to_probabilities(model, actions)
 
-    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
-        if self.table is None:
-            return super().action(state, rng)
-        return int(self.table[one_index_of(state, len(self.table))])
-
-    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
-        if self.table is None:
-            return super().actions(states, rng)
-        return looked_up(self.table, states)
+    @property
+    def known_actions(self) -> IntArray | None:
+        return self.table
 
 
 def greedy_actions(

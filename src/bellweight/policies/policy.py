@@ -11,19 +11,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bellweight.common import checks, files, tolerances
-from bellweight.common.checks import FloatArray
-from bellweight.common.short import Short
+from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.short import Short, value_text
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, Model, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies.actor import Actor, actor_for
 from bellweight.policies.compiled import CompiledPolicy
 from bellweight.policies.linear_actions import Chooser
+from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.tables import by_state
 
 
@@ -61,6 +62,9 @@ class Policy(Short, ABC):
         The state is an index for a tabular model, a vector (d,) for other models, or a number where
         d is one. The action is an index, or a vector (m,) for a linear model.
         """
+        known = self.known_actions
+        if known is not None:
+            return int(known[one_index_of(state, len(known))])
         return self._actor.one(state, rng)
 
     def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
@@ -69,7 +73,13 @@ class Policy(Short, ABC):
         The states are indices (n,) for a tabular model, vectors (n, d) for other models, or numbers
         (n,) where d is one. The actions are indices (n,), or vectors (n, m) for a linear model.
         """
-        return self._actor.several(states, rng)
+        known = self.known_actions
+        return self._actor.several(states, rng) if known is None else looked_up(known, states)
+
+    @property
+    def known_actions(self) -> IntArray | None:
+        """The actions (S,) by state, where they are known without the model."""
+        return None
 
     def tabulated(self, model: TabularModel) -> Self:
         """Return this policy bound to a tabular model, its actions found where they are certain."""
@@ -84,14 +94,31 @@ class Policy(Short, ABC):
         return actor_for(self.model)(self, self.model)
 
 
+class HasPolicy(Protocol):
+    """What has a policy: every result of `solve`."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+
+def policy_of(thing: Policy | HasPolicy) -> Policy:
+    """Return a policy, or the policy of a result; raise an error on anything else."""
+    found = thing if isinstance(thing, Policy) else getattr(thing, "policy", None)
+    if not isinstance(found, Policy):
+        raise PolicyError(
+            f"policy is {value_text(thing)}, expected a bellweight policy: use "
+            "TablePolicy or Rule, or pass a result of solve"
+        )
+    return found
+
+
 def checked_probabilities(model: TabularModel, policy: Policy) -> FloatArray:
     """Return a policy's probabilities over pairs, checked to be a distribution in every state."""
-    if not isinstance(policy, Policy):
-        raise PolicyError(
-            f"policy is {policy!r}, expected a bellweight policy: wrap it in TablePolicy"
-        )
     chances = checks.float_array(
-        policy.probabilities(model), "policy probabilities", (model.n_pairs,), PolicyError
+        policy_of(policy).probabilities(model),
+        "policy probabilities",
+        (model.n_pairs,),
+        PolicyError,
     )
     bad = checks.first_index(chances < 0.0)
     if bad is not None:

@@ -17,7 +17,7 @@ from bellweight.policies.compiled import CompiledPolicy, compiled_lookahead
 from bellweight.policies.policy import Policy
 
 _FIRST = 16  # paths before a decision looks for the first time
-_HOPE = 1.0  # standard errors below zero that a choice must show to be worth all paths
+_PROMISING = 1.0  # standard errors below zero that a choice must show to be worth all paths
 _STREAM = 7  # the branch of the seed that decisions are simulated with
 _LEFT = 0.01  # of the discounted weight: what comes after the horizon
 
@@ -83,5 +83,5 @@ class Rollout(Policy):
         steps = self.horizon or int(np.ceil(np.log(_LEFT) / np.log(model.discount)))
         key = stream_keys(self.seed, _STREAM)[:1]
         places = np.zeros(0) if model.event_places is None else model.event_places
-        settings = Lookahead(self.paths, _FIRST, steps, float(self.clear), _HOPE, key, places)
+        settings = Lookahead(self.paths, _FIRST, steps, float(self.clear), _PROMISING, key, places)
         return compiled_lookahead(self.base.compiled(model), settings)

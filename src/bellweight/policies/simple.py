@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from bellweight.common import checks, files, tolerances
-from bellweight.common.checks import FloatArray
+from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies.compiled import CompiledPolicy, compiled_rule, compiled_uniform
 from bellweight.policies.linear_actions import Chooser, RandomChooser, RuleChooser
 from bellweight.policies.policy import Policy
-from bellweight.policies.states import looked_up, one_index_of
 from bellweight.policies.tables import actions_to_probabilities, by_state
 
 
@@ -129,14 +128,7 @@ class TablePolicy(Policy):
             )
         return chances
 
-    def action(self, state: Any, rng: np.random.Generator | None = None) -> Any:
+    @property
+    def known_actions(self) -> IntArray | None:
         entries = np.asarray(self.entries)
-        if self.model is None and entries.ndim == 1:
-            return int(entries[one_index_of(state, len(entries))])
-        return super().action(state, rng)
-
-    def actions(self, states: Any, rng: np.random.Generator | None = None) -> Any:
-        entries = np.asarray(self.entries)
-        if self.model is None and entries.ndim == 1:
-            return looked_up(entries, states)
-        return super().actions(states, rng)
+        return entries if self.model is None and entries.ndim == 1 else None

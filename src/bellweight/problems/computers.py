@@ -28,7 +28,8 @@ def computer_network(
 ) -> FactoredModel:
     """Return a network in which computer i listens to the computers in `listens[i]`.
 
-    Action 0 reboots nobody, action i + 1 computer i. At the start each computer has failed with
+    Action 0 reboots nobody, action i + 1 computer i, which is `x1` for i = 0 in tables and
+    pictures, rebooted by `reboot 1`. At the start each computer has failed with
     probability `broken`, independently.
     """
     n = len(listens)
@@ -62,7 +63,7 @@ def computer_network(
 
     return FactoredModel(
         sizes=[2] * n,
-        actions=["reboot nobody", *(f"reboot {i}" for i in range(n))],
+        actions=["reboot nobody", *(f"reboot {i + 1}" for i in range(n))],
         laws=[law(i) for i in range(n)],
         costs=[Local([i], lambda failed, action: float(failed)) for i in range(n)],
         discount=discount,

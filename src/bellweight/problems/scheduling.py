@@ -15,7 +15,7 @@ Ties among greedy actions: the earliest day first, and waiting rather than booki
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,31 +64,38 @@ def scheduling(
     day's waiting, each by class; `arrival_limits` (three times the mean) also bound the waiting
     patients of the rows. `to_tabular(clip=True)` enumerates the tiny clinic.
     """
-    base = _SIZES[checks.one_of(size, "size", tuple(_SIZES))]
-    places = checks.count(base.capacity if capacity is None else capacity, "capacity")
-    overtime = checks.count(base.diversion if diversion is None else diversion, "diversion", 0)
-    days = range(
-        1, checks.count(base.horizon if horizon is None else horizon, "horizon", least=2) + 1
-    )
-    means = _by_class(base.arrivals if arrivals is None else arrivals, "arrivals")
+    usual = _SIZES[checks.one_of(size, "size", tuple(_SIZES))]
+    given = {
+        "capacity": capacity, "diversion": diversion, "horizon": horizon, "targets": targets,
+        "arrivals": arrivals, "penalties": penalties, "diversion_costs": diversion_costs,
+    }  # fmt: skip
+    changed: Any = {name: value for name, value in given.items() if value is not None}
+    return _clinic(f"{size} clinic", replace(usual, **changed), arrival_limits, discount)
+
+
+def _clinic(
+    name: str, asked: Any, arrival_limits: Sequence[int] | None, discount: float
+) -> LinearModel:
+    """Return the equations of a clinic with these parameters, which are checked here."""
+    places = checks.count(asked.capacity, "capacity")
+    overtime = checks.count(asked.diversion, "diversion", 0)
+    days = range(1, checks.count(asked.horizon, "horizon", least=2) + 1)
+    means = _by_class(asked.arrivals, "arrivals")
     classes = range(1, len(means) + 1)
-    target = _by_class(base.targets if targets is None else targets, "targets", len(means))
-    penalty = _by_class(base.penalties if penalties is None else penalties, "penalties", len(means))
-    price = _by_class(
-        base.diversion_costs if diversion_costs is None else diversion_costs,
-        "diversion_costs",
-        len(means),
+    target, penalty, price = (
+        _by_class(getattr(asked, part), part, len(means))
+        for part in ("targets", "penalties", "diversion_costs")
     )
     limit = _limits(arrival_limits, means)
     law = {i: Law.poisson(means[i], limit[i]) for i in classes}
     late = {(i, n): max(n - target[i], 0.0) * penalty[i] for i in classes for n in days}
 
-    clinic = LinearBuilder(discount=discount, name=f"{size} clinic")
+    clinic = LinearBuilder(discount=discount, name=name)
     booked = clinic.states(
         "booked", days, upper=places, initial=Law.uniform(0, places), words=["day"]
     )
     start: dict[int, Law] = law
-    if base.uniform_waiting:
+    if asked.uniform_waiting:
         start = {i: Law.uniform(0, limit[i]) for i in classes}
     waiting = clinic.states("waiting", classes, upper=limit, initial=start, words=["class"])
     book = clinic.actions("book", classes, days, words=["class", "day"])

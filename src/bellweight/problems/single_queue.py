@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import checks
+from bellweight.common import checks, memory
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
 from bellweight.models import TabularModel
+
+_PAIR = 220.0  # bytes that a pair takes while the table is made
 
 
 def single_queue(
@@ -45,6 +47,7 @@ def single_queue(
             f"{1.0 - arrival:g}: one event happens at a time"
         )
     n_states, n_actions = capacity + 1, len(rates)
+    memory.check_fits(_PAIR * n_states * n_actions, f"a queue with {n_states:,} states")
     state = np.repeat(np.arange(n_states), n_actions)
     action = np.tile(np.arange(n_actions), n_states)
     up = np.where(state < capacity, arrival, 0.0)

@@ -370,6 +370,6 @@ def _check_size(rows: RowSource) -> None:
     if rows.is_sparse and rows.n_basis > _MOST_SPARSE:
         raise BasisError(
             f"the basis has {rows.n_basis:,} functions, expected at most {_MOST_SPARSE:,} of a "
-            "sparse basis: with one function for each state exact.optimal(model) gives the same "
-            "answer in seconds; otherwise put more states into a group, as in Indicator(groups)"
+            "sparse basis: put more states into a group, as in Indicator(groups); or use "
+            "Indicator() without bounds on a tabular model, which needs no solver"
         )

@@ -1,11 +1,11 @@
 """The compiled scan of slacks, and the slacks of tables. Importing this file loads Numba."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912, PLR0915
 
 import numpy as np
 
 from bellweight.common.compiled import unmanaged
+from bellweight.models.kernels.closest import edge_of, keep_row
 
 
 @unmanaged
@@ -22,20 +22,17 @@ def expected_next(indptr, indices, data, values, expected):
 
 
 @unmanaged
-def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size, near):
-    """Find the rows of least relative slack and those that may be tight.
+def scan(slack, cost, value, starts, scale, terms, place, relative, size, near, counts):
+    """Find the rows of least relative slack and those that may be tight; see `kernels/closest`.
 
-    The scale of a row is its cost, its value per step and `unit`. Where terms cancel, a violation
-    or a slack of the size of their rounding error is none, so scales of such rows get a share of
-    the terms' size, up to `most` times their own; the first answer is False where that is needed
-    and `terms` is empty. They are those of each row, or of each state where all its rows have the
-    same. Returns also how many places and near rows were written, and the largest violation.
+    `terms` are the sizes of the terms of each row, or of each state where all its rows have the
+    same; the first answer is False where that is needed and `terms` is empty. The second is the
+    largest violation.
     """
-    feasibility, nearness, rounding, most = limits
-    n_found, n_near, violation, worst = 0, 0, -np.inf, 0
+    violation = -np.inf
     by_state = len(terms) == len(value)
     for state in range(len(value)):
-        level, size_here = (1.0 - scale.discount) * abs(value[state]), abs(value[state])
+        here = value[state]
         least, low, high = np.inf, np.inf, 0.0
         first, last = starts[state], starts[state + 1]
         if scale.homogeneous:
@@ -50,12 +47,7 @@ def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size
                 low = paid if paid < low else low
                 high = paid if paid > high else high
         violation = max(violation, -least)
-        # Most rows are neither near nor among the closest: one look at the slack is enough.
-        edge = np.inf
-        if n_found == len(place):
-            of = level + scale.unit + (high if relative[worst] >= 0.0 else low)
-            edge = nearness * (high + level + scale.unit + size_here) + scale.rounded
-            edge = max(edge, relative[worst] * of)
+        edge = edge_of(low, high, here, scale, relative, counts)
         if least > edge:
             continue
         for row in range(first, last):
@@ -65,31 +57,7 @@ def scan(slack, cost, value, starts, scale, limits, terms, place, relative, size
                 paid = 0.0
             if s > edge:
                 continue
-            of = abs(paid) + level + scale.unit
-            allowed = 0.0
-            if s < -feasibility * of:
-                if len(terms) == 0:
-                    return False, 0, 0, 0.0
-                size_of_terms = terms[state if by_state else row]
-                of += min(rounding / feasibility * size_of_terms, most * of)
-            close = nearness * (of + size_here)
-            if close < s <= close + scale.rounded:
-                if len(terms) == 0:
-                    return False, 0, 0, 0.0
-                allowed = rounding * terms[state if by_state else row]
-            if s <= close + allowed:
-                near[n_near] = row
-                n_near += 1
-            # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
-            of = of if of > 0.0 else 1.0
-            if n_found < len(place):
-                worst = n_found
-                n_found += 1
-            elif not s < relative[worst] * of:
-                continue
-            place[worst], relative[worst], size[worst] = row, s / of, of
-            if n_found == len(place):
-                for k in range(n_found):
-                    if relative[k] > relative[worst]:
-                        worst = k
-    return True, n_found, n_near, violation
+            known = -1.0 if len(terms) == 0 else terms[state if by_state else row]
+            if not keep_row(row, s, paid, here, known, scale, place, relative, size, near, counts):
+                return False, 0.0
+    return True, violation

@@ -9,7 +9,6 @@ states at the head of the stream.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -26,10 +25,11 @@ from bellweight.common.status import ArgumentError
 from bellweight.common.streams import stream_keys
 from bellweight.common.workers import Pieces
 from bellweight.models.function_model import FunctionModel
+from bellweight.models.kernels.layouts import Scale
 from bellweight.models.loops import Loops
-from bellweight.program.row_blocks import RowBlock, Scale, joined
+from bellweight.program.row_blocks import RowBlock, joined
 from bellweight.program.row_source import RowSource, Separation
-from bellweight.program.sampled_rows import EventRows, Question, Slacks
+from bellweight.program.sampled_rows import EventRows, Question, closest_of
 
 _HEAD = 1 << 14  # states that the functions are looked at on
 _PIECE_STATES = 1 << 16
@@ -75,16 +75,12 @@ class DrawnBlock(RowBlock):
         return np.arange(0, (self.stop - self.start) * n_actions + 1, n_actions)
 
     def slacks(self, asked: Question, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return self.reader(asked)(states)
+        slack, cost, value = self.loops.slacks(self._states(states), asked.value)
+        return slack.ravel(), cost.ravel(), value
 
-    def reader(self, asked: Question) -> Callable[[slice], Slacks]:
-        slacks = self.loops.slacks_of(asked.value)
-
-        def read(states: slice) -> Slacks:
-            slack, cost, value = slacks(self._states(states))
-            return slack.ravel(), cost.ravel(), value
-
-        return read
+    def closest(self, asked: Question, scale: Scale, n_close: int) -> Any:
+        states, starts = self._states(slice(0, self.stop - self.start)), self.pair_starts()
+        return closest_of(self.loops, states, self.first, starts, asked, scale, n_close)
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
         drawn = self._states(states)

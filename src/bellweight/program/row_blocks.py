@@ -8,41 +8,17 @@ those that may be tight; nothing of the size of the rows is kept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
-from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.models.kernels.layouts import writable
+from bellweight.models.kernels.layouts import Scale, writable
+from bellweight.models.loops import Closest
 from bellweight.program.row_source import MOST_CLOSE, Separation
 
 _SCANNED_PAIRS = 1 << 15  # rows at a time: their slacks stay in the processor's cache
-
-
-class Scale(NamedTuple):
-    """What slacks are compared with.
-
-    `unit` is added to the scale of every row; `rounded` bounds the rounding error of any slack;
-    `homogeneous` slacks leave out the costs.
-    """
-
-    discount: float
-    unit: float
-    rounded: float
-    homogeneous: bool
-
-
-class Closest(NamedTuple):
-    """Of one scan: keys of the rows of least slack, relative to their sizes, and of near rows."""
-
-    keys: IntArray
-    relative: FloatArray
-    size: FloatArray
-    near: IntArray
-    violation: float
 
 
 class RowBlock(ABC):
@@ -68,10 +44,6 @@ class RowBlock(ABC):
         Or those of the states, where all rows of a state have the same.
         """
 
-    def reader(self, asked: Any) -> Callable[[slice], tuple[FloatArray, FloatArray, FloatArray]]:
-        """Return what `slacks` answers as a function of the states, until it is called again."""
-        return partial(self.slacks, asked)
-
     def all_slacks(self, asked: Any) -> FloatArray:
         """Return the slacks (n,) of all its pairs."""
         scanned = self._scanned(self.pair_starts())
@@ -81,10 +53,9 @@ class RowBlock(ABC):
         """Return what each scan finds; None where sizes of terms are needed and not prepared."""
         found: list[Closest | None] = []
         every, need_terms = self.pair_starts(), False
-        read = self.reader(asked)
         for states in self._scanned(every):
             starts = every[states.start : states.stop + 1]
-            slack, cost, value = read(states)
+            slack, cost, value = self.slacks(asked, states)
             first, starts = self.first + int(starts[0]), starts - starts[0]
             part = None
             if not need_terms:
@@ -99,10 +70,14 @@ class RowBlock(ABC):
 
     @staticmethod
     def _scanned(starts: IntArray) -> Iterator[slice]:
-        n = len(starts) - 1
-        size = max(1, _SCANNED_PAIRS * n // max(1, int(starts[-1])))
+        n, size = len(starts) - 1, states_scanned(starts)
         for start in range(0, n, size):
             yield slice(start, min(start + size, n))
+
+
+def states_scanned(starts: IntArray) -> int:
+    """Return how many states are scanned at a time; their pairs begin at `starts` (n + 1,)."""
+    return max(1, _SCANNED_PAIRS * (len(starts) - 1) // max(1, int(starts[-1])))
 
 
 def found_in(
@@ -120,15 +95,14 @@ def found_in(
 
     n = min(n_close, len(slack))
     place, near = np.empty(n, dtype=np.int64), np.empty(len(slack), dtype=np.int64)
-    relative, size = np.empty(n), np.empty(n)
-    most = tolerances.SPOILT / tolerances.FEASIBILITY
-    limits = (tolerances.FEASIBILITY, tolerances.NEAR, tolerances.ROUNDING, most)
+    relative, size, counts = np.empty(n), np.empty(n), np.zeros(4, dtype=np.int64)
     given = np.zeros(0) if terms is None else terms
-    known, n_found, n_near, violation = scan(
-        slack, writable(cost), value, starts, scale, limits, given, place, relative, size, near
+    known, violation = scan(
+        slack, writable(cost), value, starts, scale, given, place, relative, size, near, counts
     )
     if not known:
         return None
+    n_found, _, n_near, _ = counts
     return Closest(
         first + place[:n_found], relative[:n_found], size[:n_found], first + near[:n_near],
         violation,

@@ -50,7 +50,8 @@ class Separation:
     """The answer of one pass over the rows at given coefficients.
 
     `close` holds the keys of the rows with the smallest relative slack, violated ones first, and
-    `close_size` the scale that each is relative to; `near` the keys of all rows that may be tight;
+    `close_size` the scale that each is relative to; `near` the keys of all rows that may be tight,
+    which need not be complete where a row is violated by more than rounding could explain;
     `violation` is the largest violation in original units, or a bound on it when the search for it
     was cut short (`proven` is off).
     """

@@ -16,11 +16,12 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
 from bellweight.common.short import Short
 from bellweight.common.status import ModelError
 from bellweight.models.function_model import FunctionModel
+from bellweight.models.kernels.layouts import Scale
 from bellweight.models.kernels.tables import n_distinct
-from bellweight.models.loops import Loops, Value
+from bellweight.models.loops import Closest, Loops, Value
 from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
-from bellweight.program.row_blocks import RowBlock
+from bellweight.program.row_blocks import RowBlock, states_scanned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +52,6 @@ class SampledRows(Short):
         return EventRows(model, basis, states, self.origin)
 
 
-Slacks = tuple[FloatArray, FloatArray, FloatArray]
 _PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
 
 
@@ -70,6 +70,15 @@ class Question(NamedTuple):
         slope = x @ np.abs(known.square)
         slope += np.abs(known.linear)
         return np.asarray(abs(known.constant) + np.einsum("ni,ni->n", slope, x))
+
+
+def closest_of(
+    loops: Loops, states: Any, first: int, starts: IntArray, asked: Question, scale: Scale,
+    n_close: int,
+) -> list[Closest]:  # fmt: skip
+    """Return what the scans of some states find; their rows begin at first + starts (n + 1,)."""
+    span = states_scanned(starts)
+    return loops.closest(states, first + starts, asked.value, scale, n_close, span)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +107,17 @@ class SampledBlock(RowBlock):
             pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
             slack = self.cost[pairs] - self.matrix[pairs] @ asked.coef
             return slack, self.cost[pairs], self._features(states) @ asked.coef
-        return self.reader(asked)(states)
+        slack, cost, value = self.loops.slacks(
+            self.states[states].astype(self.loops.state_type), asked.value
+        )
+        if self.mask is None:
+            return slack.ravel(), cost.ravel(), value
+        return slack[self.mask[states]], cost[self.mask[states]], value
 
-    def reader(self, asked: Question) -> Callable[[slice], Slacks]:
+    def closest(self, asked: Question, scale: Scale, n_close: int) -> Any:
         if self.matrix is not None:
-            return super().reader(asked)
-        slacks = self.loops.slacks_of(asked.value)
-
-        def read(states: slice) -> Slacks:
-            slack, cost, value = slacks(self.states[states].astype(self.loops.state_type))
-            if self.mask is None:
-                return slack.ravel(), cost.ravel(), value
-            return slack[self.mask[states]], cost[self.mask[states]], value
-
-        return read
+            return super().closest(asked, scale, n_close)
+        return closest_of(self.loops, self.states, self.first, self.starts, asked, scale, n_close)
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
         # Where a state leads is not stored; one step from a state its terms are of the same size.
@@ -131,6 +137,8 @@ class EventRows(ListedRows):
     from the model in every pass and need memory only for the states, in the smallest numbers that
     hold them, and one block.
     """
+
+    _piece_times = 4  # compiled code goes through a piece in one call, which costs Python something
 
     def __init__(self, model: FunctionModel, basis: Basis, states: Any, origin: str = "") -> None:
         self.states = _smallest(states)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median_high
+from statistics import median_low
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from bellweight.report.sections import (
     origin,
     settings_facts,
 )
-from bellweight.results.charts import PROGRAM
+from bellweight.results.charts import PROGRAM, line_sentence, policy_sentence
 from bellweight.weights.loop import HistoryEntry
 
 
@@ -85,12 +85,23 @@ def results_page(
 ) -> str:
     """Return the page of several results on one model."""
     first = next(iter(subjects.values())).result
-    sentence = f"{len(subjects)} runs on {first.model_name} ({first.model_size})."
+    sentence = f"{len(subjects)} runs on {first.model_name}: {first.model_size}.{_best(subjects)}"
     warnings = [f"{name}: {text}" for name, s in subjects.items() for text in s.warnings()]
     sections = [s for s in _sections(subjects, paired, optimum) if s.parts]
     return assemble(
         title or f"Results on {first.model_name}", about or [sentence], sections, warnings=warnings
     )
+
+
+def _best(subjects: Mapping[str, Subject]) -> str:
+    """Say which policy costs least, and what is proven about all."""
+    costs = {name: subject.cost for name, subject in subjects.items() if subject.cost is not None}
+    if not costs:
+        return ""
+    name = min(costs, key=costs.__getitem__)
+    lows = [subject.low for subject in subjects.values() if subject.low is not None]
+    least = f"; no policy costs less than {number_text(max(lows))}" if lows else ""
+    return f" The policy of {name} costs least, {subjects[name].interval()}{least}."
 
 
 def _sections(
@@ -118,8 +129,8 @@ def _sections(
     yield Section(
         "convergence",
         "Did the weights settle?",
-        "The 1-norm between the weights and the occupancy of the policy they lead to, by "
-        "iteration. Runs with fixed weights are not drawn, nor are differences of exactly zero.",
+        "The sum of differences between the weights and the occupancy of the policy they lead to, "
+        "by iteration. Runs with fixed weights are not drawn, nor are differences of exactly zero.",
         _convergence({name: result.history for name, result in results.items()}),
     )
     for key, heading, lead in _CURVES:
@@ -137,6 +148,7 @@ def _sections(
     yield Section("settings", "What each run does, and its settings", "", (facts_table("", facts),))
 
 
+_MOST_SAID = 3  # runs whose sentences stand below a chart that they share
 _CURVES = (
     ("value", "Value functions", "What each run's value function says."),
     ("policy", "Policies", "Which action is taken where."),
@@ -163,19 +175,31 @@ def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
     }
     ranges = [chart.x_range for chart in charts if chart.x_range is not None]
     # A run with a far wider range than most does not set the scale.
-    wide = (min(r[0] for r in ranges), median_high(r[1] for r in ranges)) if ranges else None
-    return _overlay(replace(charts[0], x_range=wide), lines, _alike(list(lines.values())))
+    wide = (min(r[0] for r in ranges), median_low(r[1] for r in ranges)) if ranges else None
+    frame = replace(charts[0], x_range=wide)
+    said = " ".join(f"{name}: {_told(line, frame)}" for name, line in lines.items())
+    words = _alike(list(lines.values())) or said * (len(lines) <= _MOST_SAID)
+    return _overlay(frame, lines, words)
+
+
+def _told(line: Line, frame: Chart) -> str:
+    """Say in words what a line shows inside the frame."""
+    low, high = frame.x_range or (-np.inf, np.inf)
+    inside = (line.x >= low) & (line.x <= high)
+    if frame.y_names is not None:
+        return policy_sentence(line.x[inside], line.y[inside], frame.y_names, frame.x_label)
+    return line_sentence(line.x[inside], line.y[inside], frame.x_label)
 
 
 def _convergence(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[Chart, ...]:
-    """Draw the 1-norms of all runs, and say how each ended, drawn or not."""
+    """Draw the sums of differences of all runs, and say how each ended, drawn or not."""
     norms = {
         name: [(record.iteration + 1.0, record.one_norm) for record in history
                if record.one_norm is not None]
         for name, history in histories.items()
     }  # fmt: skip
     ends = [f"{name}: {known[-1][1]:.2g} at last." for name, known in norms.items() if known]
-    frame = Chart("convergence", "Convergence", "iteration", "1-norm of the difference", (), "",
+    frame = Chart("convergence", "Convergence", "iteration", "sum of differences", (), "",
                   log_y=True)  # fmt: skip
     lines = {name: _positive(known) for name, known in norms.items()}
     return _overlay(frame, lines, " ".join(ends))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bellweight.certificates.certificate import Certificate
-from bellweight.common import tolerances
 from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text, short_text
 from bellweight.display.cost_charts import Between
+from bellweight.display.table import capital
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.report.sections import (
     Card,
@@ -23,11 +23,12 @@ from bellweight.report.sections import (
     percent,
     settings_facts,
 )
-from bellweight.results.charts import cost_chart
-from bellweight.results.result import Result, terms_that_matter
+from bellweight.results.charts import cost_chart, without_rounding
+from bellweight.results.result import Result, dual_text, terms_that_matter
 from bellweight.weights.methods import DIA, IterativeMethod
 
 _TOP = 10
+_COMPILED = 1.1  # times the seconds of the run: more than this contains compilation
 _ROUNDING = 1e-9  # share of a cost that is none
 _STATE_LETTERS = 140
 _SMOOTHED = (
@@ -74,6 +75,12 @@ class Subject:
         if self.certificate is not None and self.certificate.bound is not None:
             return self.certificate.value
         return self.result.lower_bound
+
+    @property
+    def low_is_exact(self) -> bool:
+        """Whether the bound holds for the model itself, not for one whose noise was replaced."""
+        proven = self.certificate is not None and self.certificate.bound is not None
+        return proven or self.result.lower_bound_kind == "exact"
 
     @property
     def gap(self) -> float | None:
@@ -124,19 +131,20 @@ def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> st
 def _sentence(subject: Subject) -> str:
     """Return what was found, in one sentence or two."""
     result, cost = subject.result, subject.cost
+    name = result.model_name
     found = (
-        f"The model {result.model_name} ({result.model_size}) was solved with {len(result.names)} "
-        "numbers in place of the values of all its states"
+        f"{name[:1].upper()}{name[1:]}: {result.model_size}. Solved with {len(result.names)} "
+        "numbers in place of the values of all its states."
     )
     if cost is None:
-        return f"{found}. What the policy costs has not been simulated yet."
-    found += f". The policy found costs {subject.interval()}"
+        return f"{found} What the policy costs has not been simulated yet."
+    found += f" The policy found costs {subject.interval()}"
     if subject.gap is None:
         return f"{found}; how far that is from the best possible policy is not proven."
     if subject.gap == 0.0:
         return f"{found}, and no policy is cheaper."
     whole = cost if subject.low is None else subject.low + subject.gap
-    most = f"{number_text(subject.gap)} ({percent(subject.gap, whole)})"
+    most = f"{short_text(subject.gap, 3)} ({percent(subject.gap, whole)})"
     return f"{found}, and no policy can be cheaper by more than {most}{subject.sure}."
 
 
@@ -158,7 +166,8 @@ def _cards(subject: Subject) -> Iterator[Card]:
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
     if low is not None:
-        yield Card(number_text(low), "no policy costs less: proven lower bound")
+        whose = "" if subject.low_is_exact else ", of the model with its nodes or draws of noise"
+        yield Card(number_text(low), f"no policy costs less: proven lower bound{whose}")
     if cost and low is not None and subject.gap is not None:
         share = percent(subject.gap, low + subject.gap)  # of the cost at the end of its interval
         yield Card(share, f"of the cost could be saved at most{subject.sure}")
@@ -187,7 +196,7 @@ def _sections(subject: Subject) -> Iterator[Section]:
         "convergence",
         "Did the weights settle?",
         "The program is solved again and again, each time weighted by where its policy spends its "
-        "time. The run has converged when weights and occupancy agree."
+        f"time. The run has converged when weights and occupancy agree.{_dual(result)}"
         if isinstance(result.method, IterativeMethod)
         else "This method fixes the weights, so the program is solved once.",
         (*result.charts("convergence"), _history(result), *_phases(result)),
@@ -203,6 +212,15 @@ def _sections(subject: Subject) -> Iterator[Section]:
         )
     yield _solved(result)
     yield from _checks(subject)
+
+
+def _dual(result: Result) -> str:
+    """Say how much of the policy that makes the weights comes from the dual."""
+    share = result.reported.dual_share
+    if share is None or not isinstance(result.method, DIA):
+        return ""
+    told = dual_text(share)
+    return f" {capital(told)}." if told.startswith("no ") else f" The dual {told}."
 
 
 def _rivals(result: Result) -> tuple[Table, ...]:
@@ -261,7 +279,10 @@ def _pictures(subject: Subject) -> Iterator[Section]:
     yield Section(
         "value",
         "Value function",
-        "What is still to be paid from a state on, as the program sees it."
+        "What one more unit of each state variable adds to what is still to be paid, as the "
+        "program sees it."
+        if result.visited.backend.acts_by_vectors
+        else "What is still to be paid from a state on, as the program sees it."
         + " The optimal value lies between the bound and the cost of the policy." * listed,
         result.charts("value"),
     )
@@ -342,13 +363,15 @@ def _history(result: Result) -> Table:
     )
     rows = result.records().rows
     used = tuple(c for c in columns if any(row[c.key] is not None for row in rows))
-    return Table("Iterations", used, rows)
+    whole = sum(record.seconds for record in result.history)
+    compiled = whole > _COMPILED * result.seconds
+    notes = ("The seconds of the first iteration contain compilation.",) * compiled
+    return Table("Iterations", used, rows, notes)
 
 
 def _residuals(result: Result) -> Section:
     seen = result.visited
-    rounding = tolerances.SAME_COST * (1.0 + np.abs(seen.value))
-    residual = np.where(np.abs(seen.residual) <= rounding, 0.0, seen.residual)
+    residual = without_rounding(seen)
     part = seen.share * residual
     top = np.argsort(-np.abs(part), kind="stable")[:_TOP]
     top = top[part[top] != 0.0]
@@ -397,15 +420,25 @@ def _residuals(result: Result) -> Section:
     )
 
 
+def _proven(certificate: Certificate) -> Table:
+    """Return what is proven; a cost whose error no loss contains stands elsewhere on the page."""
+    table = certificate.table()
+    if certificate.bound is not None:
+        return table
+    rows = tuple(row for row in table.rows if row["term"] not in ("cost", "repair"))
+    return replace(table, rows=rows)
+
+
 def _checks(subject: Subject) -> Iterator[Section]:
     result, certificate = subject.result, subject.certificate
-    audit = facts_table(
+    audit = Table(
         "",
-        [
-            (_AUDIT.get(field, field), f"{value:.3g}")
+        (Column("what", "what was checked", right=False), Column("size", "size", "{:.3g}".format)),
+        tuple(
+            {"what": _AUDIT.get(field, field), "size": value}
             for field, value in vars(result.audit).items()
             if value is not None
-        ],
+        ),
     )
     yield Section(
         "audit",
@@ -423,7 +456,7 @@ def _checks(subject: Subject) -> Iterator[Section]:
             "millions of times the loss; its terms tell what it is made of."
             if corollary.rows
             else "What is proven about this policy.",
-            (certificate.table(), *((Folded(corollary),) if corollary.rows else ())),
+            (_proven(certificate), *((Folded(corollary),) if corollary.rows else ())),
         )
     facts = [
         *settings_facts(result.method),

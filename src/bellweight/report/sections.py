@@ -13,10 +13,11 @@ import numpy as np
 from bellweight.display import Table, to_html
 from bellweight.display.charts import Chart, HeatMap, Picture, palette_of
 from bellweight.display.interactive import figure, folded, numbers, scripts
+from bellweight.display.markup import prose
 from bellweight.display.page import page
 
 _MOST_LETTERS = 300
-_MOST_ROWS = 15  # longer tables are folded away
+_MOST_ROWS = 20  # longer tables are folded away
 _MOST_SHOWN = 300
 
 
@@ -72,7 +73,7 @@ def assemble(
             else _table(part)
             for part in section.parts
         ]
-        lead_text = f"<p>{escape(section.lead)}</p>\n" if section.lead else ""
+        lead_text = f"<p>{prose(section.lead)}</p>\n" if section.lead else ""
         body.append(
             f'<section aria-labelledby="{section.key}">\n'
             f'<h2 id="{section.key}">{escape(section.title)}</h2>\n{lead_text}{"".join(parts)}'
@@ -83,10 +84,17 @@ def assemble(
 
 
 def settings_facts(thing: Any) -> list[tuple[str, str]]:
-    """Return the fields of a settings object as texts."""
+    """Return the fields of a settings object as texts; those that are None say nothing."""
     if not is_dataclass(thing):
         return [("settings", cut(repr(thing)))]
-    return [(field.name, cut(repr(getattr(thing, field.name)))) for field in fields(thing)]
+    given = [(field.name, getattr(thing, field.name)) for field in fields(thing)]
+    return [(name.replace("_", " "), _said(value)) for name, value in given if value is not None]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else cut(repr(value))
 
 
 def origin() -> list[tuple[str, str]]:
@@ -125,7 +133,7 @@ def _head(title: str, lead: Sequence[str], badge: tuple[str, str] | None) -> str
     mark = ""
     if badge is not None:
         mark = f'<p><span class="badge {badge[1]}">{escape(badge[0])}</span></p>\n'
-    paragraphs = "".join(f'<p class="lead">{escape(text)}</p>\n' for text in lead)
+    paragraphs = "".join(f'<p class="lead">{prose(text)}</p>\n' for text in lead)
     button = '<button type="button" class="theme" id="theme">Light or dark</button>\n'
     return f"<header>\n{button}<h1>{escape(title)}</h1>\n{mark}{paragraphs}</header>\n"
 
@@ -133,7 +141,7 @@ def _head(title: str, lead: Sequence[str], badge: tuple[str, str] | None) -> str
 def _warnings(warnings: Sequence[str]) -> str:
     if not warnings:
         return ""
-    items = "".join(f"<li>{escape(text)}</li>" for text in warnings)
+    items = "".join(f"<li>{prose(text)}</li>" for text in warnings)
     return (
         '<section class="warnings" aria-labelledby="warnings">'
         f'<h2 id="warnings">Before you trust this</h2><ul>{items}</ul></section>\n'
@@ -144,7 +152,7 @@ def _cards(cards: Sequence[Card]) -> str:
     if not cards:
         return ""
     inside = "".join(
-        f'<div class="card"><b>{escape(card.value)}</b><span>{escape(card.words)}</span></div>'
+        f'<div class="card"><b>{escape(card.value)}</b><span>{prose(card.words)}</span></div>'
         for card in cards
     )
     return f'<div class="cards">{inside}</div>\n'

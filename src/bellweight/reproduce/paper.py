@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+CENT = 0.005
+"""Half a unit of the last digit that the paper prints."""
+
+ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
+"""The methods that iterate, by the names of their rows."""
+
 
 @dataclass(frozen=True)
 class Printed:

@@ -23,11 +23,15 @@ def judged_table(
 ) -> Table:
     """Return a table with a last column of verdicts, and their reasons numbered in its notes.
 
-    A row without a verdict may have a word of its own under "verdict".
+    Keys of a row that no column has are left out. A row without a verdict may have a word of its
+    own under "verdict".
     """
     judged = list(rows)
     why = reasons(verdict for _, verdict in judged)
-    shown = tuple({"verdict": marked(verdict, why), **row} for row, verdict in judged)
+    shown = tuple(
+        row if verdict is None else {**row, "verdict": marked(verdict, why)}
+        for row, verdict in judged
+    )
     last = Column("verdict", "verdict", right=False)
     return Table(title, (*columns, last), shown, (*numbered(why), *notes))
 
@@ -69,6 +73,20 @@ def paper_cells(printed: Printed | None) -> dict[str, Any]:
         "paper": printed and printed.mean,
         "paper_half_width": printed and printed.half_width,
     }
+
+
+def verdict_cells(verdict: Verdict | None) -> dict[str, Any]:
+    """Return the cells of a verdict in a long table."""
+    return {
+        "difference": verdict and verdict.difference,
+        "verdict": verdict and verdict.word,
+        "reason": verdict and verdict.reason,
+    }
+
+
+def without_simulated(columns: Sequence[Column], simulated: bool) -> list[Column]:
+    """Return columns, but for that of simulated costs where nothing was simulated."""
+    return [column for column in columns if simulated or column.key != "simulated"]
 
 
 def ended(iterations: int | None, status: Status | None) -> str | None:

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from bellweight.reproduce.paper import TABLE2, Printed
+from bellweight.reproduce.paper import ADAPTIVE, CENT, TABLE2, Printed
 
 _OFFSET = (5.0, 7.0)
 _SLIGHTLY = 2e-5
 _BARELY = 2e-6
-_CENT = 0.005  # half a unit of the last digit that the paper prints
-_ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)", "Random")
 _UNKNOWN = "outside both intervals; no reason is known"
 
 
@@ -122,7 +120,7 @@ def _table1_reason(
         )
     is_constant = abs(printed.mean - constant) <= printed.half_width
     is_near = constant < cost < constant * (1.0 + _SLIGHTLY)
-    if initial == "reverse" and policy in _ADAPTIVE and is_constant and is_near:
+    if initial == "reverse" and policy in (*ADAPTIVE, "Random") and is_constant and is_near:
         return (
             "the paper's number is the cost of serving at rate 0.6 in every state; the program's "
             f"true optimum is another policy, dearer by less than {_SLIGHTLY:g} of the cost"
@@ -248,7 +246,7 @@ def table5(cost: float, optimum: float, printed: Printed) -> Verdict:
 
 def table5_difference(ours: float, printed: float) -> Verdict:
     """Return the verdict on a difference of two costs of Table 5, exact here."""
-    if abs(printed - ours) <= _CENT:
+    if abs(printed - ours) <= CENT:
         return Verdict(Word.MATCHES, printed - ours)
     reason = "the two costs behind it are not reproduced: the reason is theirs"
     return Verdict(Word.NOT_REPRODUCED, printed - ours, reason)

@@ -37,40 +37,35 @@ _INDEXED = re.compile(  # book[2, 14] or book[class 2, day 14]
 )
 _RARE = 0.005  # share of the visits below which a mean says nothing
 _NORMS = {
-    "sup_norm": "occupancy minus weights, largest entry",
-    "one_norm": "occupancy minus weights, 1-norm",
-    "moment_step": "moments minus those before, 1-norm",
-}
-_MOMENT_NORMS = _NORMS | {
-    "sup_norm": "moments of occupancy minus weights, largest entry",
-    "one_norm": "moments of occupancy minus weights, 1-norm",
+    "sup_norm": "largest difference",
+    "one_norm": "sum of differences",
+    "moment_step": "step of the moments",
 }
 
 
 def convergence_chart(history: Sequence[HistoryEntry], *, exact: bool) -> tuple[Chart, ...]:
     """Draw every norm by iteration on a log axis; none where no weights were compared."""
+    compared = "occupancy and weights" if exact else "the moments of occupancy and weights"
     lines, ends, some_zero = [], [], False
-    for field, label in (_NORMS if exact else _MOMENT_NORMS).items():
+    for field, label in _NORMS.items():
         known = [(record.iteration, getattr(record, field)) for record in history]
         kept = np.array([(at, size) for at, size in known if size is not None], dtype=np.float64)
         if len(kept) == 0:
             continue
         first, last = (short_text(size, 2) for size in (kept[0, 1], kept[-1, 1]))
-        once = f"{capital(label)}: {first}."
-        ends.append(once if len(kept) == 1 else f"{once[:-1]} at first, {last} at last.")
+        ends.append(f"{label} {first}" + f" at first, {last} at last" * (len(kept) > 1))
         positive = kept[kept[:, 1] > 0.0]  # zero has no place on a log axis
         some_zero |= len(positive) < len(kept)
         if len(positive):
             lines.append(Line(label, positive[:, 0] + 1.0, positive[:, 1]))
     if not lines:
         return ()
-    return (
-        Chart(
-            "convergence", "Convergence", "iteration", "size of the difference", tuple(lines),
-            " ".join(ends) + " Differences of exactly zero are not drawn." * some_zero,
-            log_y=True,
-        ),
+    chart = Chart(
+        "convergence", "Convergence", "iteration", "size of the difference", tuple(lines),
+        f"Between {compared}: {'; '.join(ends)}.", log_y=True,
     )  # fmt: skip
+    left_out = " Differences of exactly zero are not drawn." * some_zero
+    return (replace(chart, alt=chart.alt + left_out * chart.is_worth_drawing),)
 
 
 def cost_chart(own: Between, found: Judgement | None) -> Chart:
@@ -157,7 +152,7 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
             Chart(
                 "policy", "Policy", cut.x_label, "action",
                 (Line("action", cut.x, actions, "steps", who=POLICY),),
-                _policy_sentence(cut.x, actions, names, seen.variables[0]),
+                f"In the states shown: {policy_sentence(cut.x, actions, names, seen.variables[0])}",
                 x_range=cut.x_range, x_names=_state_names(seen), y_names=names,
             ),
         )  # fmt: skip
@@ -172,22 +167,30 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
 def residual_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture, ...]:
     """Draw the Bellman residual of the action taken."""
     if not seen.is_sample:
-        lines = {"residual of the action taken": (POLICY, lambda cut: cut.looked_up(seen.residual))}
+        exact = without_rounding(seen)
+        lines = {"residual of the action taken": (POLICY, lambda cut: cut.looked_up(exact))}
         return _pictures(seen, cuts, "residual", "Bellman residual", "cost per step", lines)
     axis = spread(seen)[0]
-    rounding = tolerances.SAME_COST * (1.0 + np.abs(seen.value))
-    shown = np.where(np.abs(seen.residual) <= rounding, 0.0, seen.residual)
+    shown = without_rounding(seen)
     below = float(seen.share[shown < 0.0].sum())
+    signs = "none is negative, so no row is violated there"
+    if below > 0.0:
+        signs = f"negative, hence a violated row, on {100.0 * below:.3g} % of the visits"
     return (
         Chart(
             "residual", "Bellman residual in visited states", seen.variables[axis],
             "cost per step",
             (Line("residual of the action taken", seen.states[:, axis], shown, "points",
                   who=POLICY),),
-            f"Residuals from {short_text(shown.min())} to {short_text(shown.max())}; negative, "
-            f"hence a violated row, on {100.0 * below:.3g} % of the visits.",
+            f"Residuals from {short_text(shown.min())} to {short_text(shown.max())}; {signs}.",
         ),
     )  # fmt: skip
+
+
+def without_rounding(seen: Visited) -> FloatArray:
+    """Return the residuals, zero where there is no more than rounding."""
+    rounding = tolerances.SAME_COST * (1.0 + np.abs(seen.value))
+    return np.where(np.abs(seen.residual) <= rounding, 0.0, seen.residual)
 
 
 def _pictures(
@@ -206,9 +209,8 @@ def _pictures(
         inside = (cut.x >= low) & (cut.x <= high)
         y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
-            f"{capital(line.label)}: {short_text(line.y[inside][0])} at {seen.variables[0]} = "
-            f"{short_text(cut.x[inside][0])}, {short_text(line.y[inside][-1])} at "
-            f"{short_text(cut.x[inside][-1])}."
+            f"{capital(line.label)}: "
+            + line_sentence(cut.x[inside], line.y[inside], seen.variables[0])
             for line in drawn
         )
         return (
@@ -222,16 +224,26 @@ def _pictures(
     )
 
 
+def line_sentence(x: FloatArray, y: FloatArray, axis: str) -> str:
+    """Return where a line begins and ends, and its top if that lies in between."""
+    top = int(np.argmax(y))
+    places = [0, top, len(x) - 1] if y[top] > max(y[0], y[-1]) else [0, len(x) - 1]
+    told = [f"{short_text(y[place])} at {short_text(x[place])}" for place in places]
+    told[0] = f"{short_text(y[0])} at {axis} = {short_text(x[0])}"
+    return f"{', '.join(told)}."
+
+
 def _state_names(seen: Visited) -> tuple[str, ...] | None:
     """Return the names of the states of a small model without vectors."""
     return seen.backend.state_names if len(seen.states) <= _MOST_NAMED else None
 
 
-def _policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
+def policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
+    """Return which action is taken from where on."""
     changes = np.flatnonzero(np.diff(actions)) + 1
     if len(changes) == 0:
-        return f"In the states shown: {names[int(actions[0])]} everywhere."
-    parts = [f"In the states shown: {names[int(actions[0])]} from {axis} = {short_text(x[0])}"]
+        return f"{names[int(actions[0])]} everywhere."
+    parts = [f"{names[int(actions[0])]} from {axis} = {short_text(x[0])}"]
     parts += [f"{names[int(actions[place])]} from {short_text(x[place])}" for place in changes[:8]]
     more = "" if len(changes) <= 8 else f", and {len(changes) - 8} more changes"
     return ", ".join(parts) + more + "."

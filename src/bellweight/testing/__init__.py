@@ -1,8 +1,8 @@
 """Conformance checks that users run on their own models, bases and policies.
 
     bw.testing.check_model(model)
-    bw.testing.check_basis(basis, model)
-    bw.testing.check_policy(policy, model)
+    bw.testing.check_basis(model, basis)
+    bw.testing.check_policy(model, policy)
 
 Each looks for what the solver relies on and raises the matching error, which says what is wrong,
 where, what was found and what to do. Otherwise it returns a short report of what was looked at,
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.backends import backend_of
 from bellweight.basis import Basis
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, Matrix, first_index
+from bellweight.common.checks import FloatArray, dense, first_index
 from bellweight.common.status import BasisError, PolicyError
 from bellweight.models import (
     EventModel,
@@ -55,17 +54,15 @@ class _Kind:
     points: Callable[[Any], FloatArray]
 
 
+def _given_by_functions(check: Callable[[Any], Report]) -> _Kind:
+    return _Kind(check, check_event_policy, lambda model: visited_states(model).astype(np.float64))
+
+
 _KINDS = {
     TabularModel: _Kind(check_tabular, check_tabular_policy, lambda model: model.states),
-    EventModel: _Kind(
-        check_events, check_event_policy, lambda model: visited_states(model).astype(np.float64)
-    ),
-    StepModel: _Kind(
-        check_steps, check_event_policy, lambda model: visited_states(model).astype(np.float64)
-    ),
-    FactoredModel: _Kind(
-        check_factors, check_event_policy, lambda model: visited_states(model).astype(np.float64)
-    ),
+    EventModel: _given_by_functions(check_events),
+    StepModel: _given_by_functions(check_steps),
+    FactoredModel: _given_by_functions(check_factors),
     LinearModel: _Kind(check_linear, check_linear_policy, lambda model: LinearSample(model).states),
 }
 
@@ -75,7 +72,7 @@ def check_model(model: Model) -> Report:
     return entry_for(model, _KINDS).model(model)
 
 
-def check_basis(basis: Basis, model: Model) -> Report:
+def check_basis(model: Model, basis: Basis) -> Report:
     """Check that a basis suits a model: shapes, repeatability, bounds, the constant in its span."""
     if not isinstance(basis, Basis):
         raise BasisError(f"basis is {basis!r}, expected a basis such as Polynomial(3)")
@@ -104,7 +101,7 @@ def check_basis(basis: Basis, model: Model) -> Report:
     return Report(f"{type(basis).__name__} on {model.name}", checked, tuple(notes))
 
 
-def check_policy(policy: Policy, model: Model) -> Report:
+def check_policy(model: Model, policy: Policy) -> Report:
     """Check that a policy acts on a model: a distribution in every state, admissible actions."""
     if not isinstance(policy, Policy):
         raise PolicyError(
@@ -119,7 +116,7 @@ def check_policy(policy: Policy, model: Model) -> Report:
 def _check_functions(basis: Basis, points: FloatArray) -> None:
     """Check that the functions treat each state by itself, repeatably, and leave it alone."""
     given = points.copy()
-    whole = _dense(basis(given))
+    whole = dense(basis(given))
     if not np.array_equal(given, points):
         x = int(np.argmax((given != points).any(axis=1)))
         raise BasisError(
@@ -127,8 +124,8 @@ def _check_functions(basis: Basis, points: FloatArray) -> None:
             f"{given[x].tolist()}: work on a copy"
         )
     some = np.unique(np.linspace(0, len(points) - 1, _SAMPLE).astype(np.int64))
-    pieces = np.vstack([_dense(basis(points[x : x + 1])) for x in some])
-    again = _dense(basis(points[some]))
+    pieces = np.vstack([dense(basis(points[x : x + 1])) for x in some])
+    again = dense(basis(points[some]))
     for found, how in ((again, "when asked again"), (pieces, "when asked for alone")):
         if found.shape != (len(some), whole.shape[1]):
             raise BasisError(
@@ -144,7 +141,3 @@ def _check_functions(basis: Basis, points: FloatArray) -> None:
                 f"basis function {k} at state {points[x].tolist()} is {whole[x, k]} at first and "
                 f"{found[wrong]} {how}, expected the same: let each row depend on its state only"
             )
-
-
-def _dense(features: Matrix) -> Any:
-    return features.toarray() if sparse.issparse(features) else np.asarray(features)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.backends.linear import BoxWatch
 from bellweight.basis import Affine
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, first_index
@@ -377,17 +378,15 @@ def _file_notes(model: LinearModel, *, data: bool) -> list[str]:
 
 def _box_notes(model: LinearModel, paths: FloatArray) -> list[str]:
     """Say by how much simulated states leave the box of the rows."""
-    visited = paths.reshape(-1, model.dimension)
-    below, above = model.state_lower - visited.min(axis=0), visited.max(axis=0) - model.state_upper
-    k = int(np.argmax(np.maximum(below, above)))
-    if max(below[k], above[k]) <= 0.0:
+    seen = BoxWatch((model.state_lower, model.state_upper))
+    seen.see(paths.reshape(-1, model.dimension))
+    found = seen.outside(model.state_names)
+    if found is None:
         return []
-    outside = ((visited < model.state_lower) | (visited > model.state_upper)).any(axis=1)
-    reached = visited[:, k].max() if above[k] >= below[k] else visited[:, k].min()
     return [
-        f"simulated states leave the box of the rows in {100.0 * outside.mean():.3g} % of "
-        f"{len(visited):,} steps: {model.state_names[k]} reaches {reached:g}, its box is "
-        f"{model.state_lower[k]:g} to {model.state_upper[k]:g}"
+        f"simulated states leave the box of the rows in {100.0 * found.share:.3g} % of "
+        f"{seen.visits:,} steps: {found.variable} reaches {found.reached:g}, its box is "
+        f"{found.lower:g} to {found.upper:g}"
     ]
 
 

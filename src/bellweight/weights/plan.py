@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bellweight.backends import Setup, setup_of
+from bellweight.backends import RunSettings, Setup, backend_of
 from bellweight.basis import Basis
-from bellweight.common.short import Short
+from bellweight.common import checks
+from bellweight.common.short import Short, value_text
+from bellweight.common.status import ArgumentError
 from bellweight.models import Model
 from bellweight.policies import Policy
 from bellweight.simulation import Simulation
@@ -24,7 +26,7 @@ Found_co = TypeVar("Found_co", covariant=True)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SolveSettings:
-    """What the caller of `solve` asked for, besides the plan: its arguments, as given.
+    """What the caller of `solve` asked for, besides the method or plan: its arguments, checked.
 
     `judge` applies to what the plan returns; the solves inside it are not judged.
     """
@@ -40,6 +42,36 @@ class SolveSettings:
     progress: bool | Callable[[HistoryEntry], None] = False
     judge: bool = True
 
+    def __post_init__(self) -> None:
+        backend_of(self.model)
+        if not isinstance(self.basis, Basis):
+            told = value_text(self.basis)
+            raise ArgumentError(f"basis is {told}, expected a basis such as Polynomial(3)")
+        if self.simulation is not None and not isinstance(self.simulation, Simulation):
+            told = value_text(self.simulation)
+            raise ArgumentError(
+                f"simulation is {told}, expected Simulation(episodes=..., horizon=...)"
+            )
+        if self.stop is not None and not isinstance(self.stop, Stop):
+            raise ArgumentError(
+                f"stop is {self.stop!r}, expected Stop(tol=..., max_iterations=...)"
+            )
+        checks.at_least_zero(self.regularisation, "regularisation")
+        if self.jobs is not None:
+            checks.count(self.jobs, "jobs")
+        object.__setattr__(self, "seed", checks.count(self.seed, "seed", least=0))
+        if not isinstance(self.progress, bool) and not callable(self.progress):
+            raise ArgumentError(
+                f"progress is {self.progress!r}, expected True, False or a function"
+            )
+        if not isinstance(self.judge, bool):
+            raise ArgumentError(f"judge is {self.judge!r}, expected True or False")
+
+    @property
+    def watch(self) -> Callable[[HistoryEntry], None] | None:
+        """What is told of each iteration: with `progress=True` a line for each is printed."""
+        return _print_iteration if self.progress is True else self.progress or None
+
     @property
     def horizon(self) -> int | None:
         """Steps of a simulated episode, None where the default is to be taken."""
@@ -47,15 +79,10 @@ class SolveSettings:
 
     def setup(self) -> Setup:
         """Return rows and one warm program, which several runs can share."""
-        return setup_of(
-            self.model,
-            self.basis,
-            self.rows,
-            self.simulation,
-            self.seed,
-            self.jobs,
-            self.regularisation,
+        settings = RunSettings(
+            self.simulation or Simulation(), self.seed, self.jobs, self.regularisation
         )
+        return backend_of(self.model).setup(self.basis, self.rows, settings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,3 +96,12 @@ class Plan(Short, ABC, Generic[Found_co]):
     def target(self, setup: Setup) -> Policy | None:
         """Return the policy that the plan's method aims at, to judge what was found against it."""
         return None
+
+
+def _print_iteration(record: HistoryEntry) -> None:
+    gap = "" if record.sup_norm is None else f"  mismatch {record.sup_norm:.3g}"
+    print(
+        f"iteration {record.iteration:3d}  objective {record.objective:.8g}{gap}  "
+        f"{record.seconds:.2f} s",
+        flush=True,
+    )

@@ -84,9 +84,9 @@ class Adaptive(Steps):
 
     Two residuals in a row that point in opposite directions, or of which the second is the larger,
     are an oscillation: the step size, `first` at the beginning, is multiplied by `shrink`, down to
-    `least`. (Not when the second is so small, less than a third with `shrink` one half, that the
-    smaller step would be slower.) Two that point the same way and fall are an agreement: it is
-    multiplied by `grow`, up to 1. Otherwise it stays the same.
+    `least`. Where the second residual is already small (less than a third of the first, with
+    `shrink` one half) the step stays as it is, as a smaller one would be slower. Two residuals that
+    point the same way and fall are an agreement: the step size is multiplied by `grow`, up to 1.
 
     With `smoothing`, DIA's policy is adapted too. The iteration contracts when the policy depends
     less on the dual, hence with *more* smoothing: when an oscillation finds the residual hardly
@@ -134,8 +134,8 @@ class _AdaptiveStepper(Stepper):
         self._size_at_oscillation = np.inf
         self._least_mass = smoothing_mass
         self._most_mass = None if smoothing_mass is None else smoothing_mass / rule.least
-        # On a line, a residual that turns to -r times itself turns to 1 - shrink (1 + r) times
-        # itself after shrinking, which is larger than r below this r.
+        # On a line, where a step turns the residual into -r times itself, the shrunk step leaves
+        # 1 - shrink (1 + r) of it. Below this r that is more than r: shrinking would be slower.
         self._turns_well = (1.0 - rule.shrink) / (1.0 + rule.shrink)
 
     def leave(self, point: Point, occupied: Point) -> Step:

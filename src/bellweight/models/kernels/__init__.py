@@ -7,9 +7,9 @@ event model, `steps` what happens in a step model and `factors` in a factored on
 of these, and the other parts serve all. `vectors` is `steps` for functions of many states at once,
 which are not compiled. A part may use what stands in the parts before it.
 
-`features`, `many_features`, `tables`, `noise_draws` and `layouts` need nothing of the user's and
-are modules like any other, compiled once for all models. Models that run as plain Python call them
-too, so none of their functions may be for compiled callers only (`inner`).
+`closest`, `features`, `many_features`, `tables`, `noise_draws` and `layouts` need nothing of the
+user's and are modules like any other, compiled once for all models. Models that run as plain Python
+call them too, so none of their functions may be for compiled callers only (`inner`).
 
 A loop that stops with a fault leaves the state in `where.state`, which is up to date even when a
 user's function raises.
@@ -41,7 +41,7 @@ def joined(kind: str) -> str:
 @cache
 def library_digest() -> str:
     """Return a name for the modules that compiled models call, which must not change under them."""
-    names = ("features", "layouts", "many_features", "noise_draws", "records", "tables")
+    names = ("closest", "features", "layouts", "many_features", "noise_draws", "records", "tables")
     texts = [(_FOLDER / f"{name}.py").read_bytes() for name in names]
     texts.append((_FOLDER.parents[1] / "common" / "compiled.py").read_bytes())
     return hashlib.sha256(b"".join(texts)).hexdigest()[:12]

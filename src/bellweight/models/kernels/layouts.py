@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
 
 (
@@ -260,6 +261,24 @@ class EventData(NamedTuple):
     combined: IntArray
 
 
+class Scale(NamedTuple):
+    """What slacks are compared with.
+
+    `unit` is added to the scale of every row; `rounded` bounds the rounding error of any slack;
+    `homogeneous` slacks leave out the costs. The tolerances are those of these names, and `most` is
+    how many times its own scale a row's terms may add to it.
+    """
+
+    discount: float
+    unit: float
+    rounded: float
+    homogeneous: bool
+    feasibility: float = tolerances.FEASIBILITY
+    nearness: float = tolerances.NEAR
+    rounding: float = tolerances.ROUNDING
+    most: float = tolerances.SPOILT / tolerances.FEASIBILITY
+
+
 class Look(NamedTuple):
     """What a lookahead writes to: see `lookahead.py`.
 
@@ -305,6 +324,37 @@ class Work(NamedTuple):
     atoms: FloatArray
     phi: FloatArray
     look: Look | None
+
+
+class Kept(NamedTuple):
+    """What scans keep, scan p in row p: see `closest.py`. Near rows of scans follow each other."""
+
+    place: IntArray
+    relative: FloatArray
+    size: FloatArray
+    near: IntArray
+    counts: IntArray
+    violations: FloatArray
+
+
+class Batch(NamedTuple):
+    """The numbers of several states side by side, state m in column m of each array.
+
+    Coordinates and slope (d, M); values and their expected change by what no action changes (M,);
+    changes of value by events (E, M); slacks and costs of actions (A, M), with the least slack and
+    the bounds on the sizes of costs (M,).
+    """
+
+    x: FloatArray
+    slope: FloatArray
+    here: FloatArray
+    base: FloatArray
+    change: FloatArray
+    slack: FloatArray
+    paid: FloatArray
+    least: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 class After(NamedTuple):

@@ -109,13 +109,19 @@ def prepare(state, data, functions, coef, quadratic, here, work):
     """Do nothing: actions share no successors."""
 
 
-AT_ONCE = False
+AT_ONCE = SIDE_BY_SIDE = False
 
 
 @inner
 def fill_at_once(state, discount, data, quality, paid, work):
     """Return nothing of use: actions share no successors."""
     return FINE
+
+
+@inner
+def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
+    """Return nothing of use: actions share no successors."""
+    return FINE, 0
 
 
 @inner

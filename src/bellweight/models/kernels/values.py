@@ -3,7 +3,12 @@
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
 from bellweight.common.compiled import inner
-from bellweight.models.kernels.features import fill_atoms, fill_products, largest_value
+from bellweight.models.kernels.features import (
+    fill_atoms,
+    fill_products,
+    largest_value,
+    value_terms,
+)
 from bellweight.models.kernels.user_functions import (
     DIMENSION,
     HAS_WRITTEN,
@@ -59,6 +64,21 @@ def value_at(state, functions, coef, quadratic, work):
         return quadratic_value_at(state, quadratic, work.slope)
     fill_features(state, functions, work.atoms, work.phi)
     return largest_value(coef, work.phi)
+
+
+@inner
+def terms_at(state, functions, coef, quadratic, work):
+    """Return the size of the terms that the value of a state is made of."""
+    if quadratic is None:
+        fill_features(state, functions, work.atoms, work.phi)
+        return value_terms(coef, work.phi)
+    total = abs(quadratic.constant)
+    for i in range(DIMENSION):
+        slope = abs(quadratic.linear[i])
+        for j in range(DIMENSION):
+            slope += abs(quadratic.square[j, i] * state[j])
+        total += slope * abs(state[i])
+    return total
 
 
 @inner

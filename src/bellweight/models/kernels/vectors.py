@@ -104,13 +104,19 @@ def features_after(following, functions, work):
     return features_of(following, functions, written)
 
 
-AT_ONCE = False
+AT_ONCE = SIDE_BY_SIDE = False
 
 
 @unmanaged
 def fill_at_once(state, discount, data, quality, paid, work):
     """Return nothing of use: actions share no successors."""
     return FINE
+
+
+@unmanaged
+def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
+    """Return nothing of use: actions share no successors."""
+    return FINE, 0
 
 
 @unmanaged

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.backends import Estimate, Setup, listed
 from bellweight.backends.tabular import TabularSetup
@@ -189,8 +188,7 @@ def _telling(model: TabularModel, basis: Basis, batch: Fourier) -> Fourier | Non
 
     A function that is nearly in the span of others adds rounding errors, not values.
     """
-    found: Any = basis(model.states)
-    known = np.asarray(found.toarray() if sparse.issparse(found) else found)
+    known = checks.dense(basis(model.states))
     length = np.linalg.norm(known, axis=0)
     span, _ = np.linalg.qr(known[:, length > 0.0] / length[length > 0.0])
     chosen = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,8 +13,8 @@ from bellweight.common.status import ArgumentError
 from bellweight.plans.relatives.smoothed_program import SmoothedProgram
 from bellweight.program import ListedRows
 from bellweight.results.result import Result
-from bellweight.solve import judged, result_of, watch_of
-from bellweight.weights.loop import Method, Stop, select_weights
+from bellweight.solve import run_loop
+from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -50,25 +49,21 @@ class SmoothedALP(Plan[Result]):
 
     def run(self, settings: SolveSettings) -> Result:
         """Choose weights, then solve the smoothed program for them; return a `Result`."""
-        began = time.perf_counter()
         setup = _setup(settings)
-        stop, watch = settings.stop or Stop(), watch_of(settings.progress)
-        chosen = select_weights(setup, self.weights, stop, watch=watch)
-        point = chosen.iterate.point
+        chosen = run_loop(setup, self.weights, settings)
+        point = chosen.outcome.iterate.point
         if self.budget > 0.0:
             rows = setup.listed_rows
             assert rows is not None
             setup = setup.using(SmoothedProgram(rows, self.budget, _shares(rows, setup, point)))
-        outcome = select_weights(
-            setup, Fixed(), stop, point=point, history=chosen.history, watch=watch
-        )
-        if not chosen.status.is_success:
-            outcome = replace(outcome, status=chosen.status)
-        seconds = time.perf_counter() - began
-        result = result_of(setup, self, outcome, stop, settings.seed, seconds)
-        if not settings.judge:
-            return result
-        return judged(setup, replace(outcome, target=chosen.target), result)
+        history = chosen.outcome.history
+        found = run_loop(setup, Fixed(), settings, point=point, history=history)
+        outcome = replace(found.outcome, target=chosen.outcome.target)
+        if not chosen.outcome.status.is_success:
+            outcome = replace(outcome, status=chosen.outcome.status)
+        seconds = chosen.seconds + found.seconds
+        run = replace(found, method=self, outcome=outcome, seconds=seconds)
+        return run.result(judge=settings.judge)
 
 
 def _setup(settings: SolveSettings) -> Setup:

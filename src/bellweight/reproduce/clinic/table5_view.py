@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bellweight.display import Column, Table
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.paper import (
+    CENT,
     CLINIC_HORIZON,
     TABLE5,
     TABLE5_DIFFERENCE,
@@ -21,14 +22,14 @@ from bellweight.reproduce.tables import (
     money,
     paper_cells,
     simulated_cells,
+    verdict_cells,
+    without_simulated,
 )
 from bellweight.reproduce.verdicts import Compared, interval
 
 if TYPE_CHECKING:
     from bellweight.reproduce.clinic.table5 import Part, Row, Table5
     from bellweight.reproduce.verdicts import Verdict
-
-_CENT = 0.005  # half a unit of the last digit that the paper prints
 
 
 def _percent(value: float) -> str:
@@ -72,13 +73,13 @@ def tables(found: Table5) -> tuple[Table, ...]:
     return (
         judged_table(
             "The tiny clinic: discounted cost of the greedy policy, exact and simulated",
-            _without(_COLUMNS, simulated),
+            without_simulated(_COLUMNS, simulated),
             [(first, None), *rows],
             notes(found),
         ),
         judged_table(
             f"Delta: cost of Random minus that of DIA (Random), over {CLINIC_HORIZON} steps",
-            _without(_GAP_COLUMNS, simulated),
+            without_simulated(_GAP_COLUMNS, simulated),
             [(_shown_gap(part), gap_verdict(part)) for part in found.parts],
         ),
     )
@@ -112,7 +113,7 @@ def pattern_holds(part: Part) -> bool | None:
     printed = TABLE5_DIFFERENCE.get(part.degree)
     if printed is None:
         return None
-    found = 0.0 if abs(part.gap.exact) < _CENT else part.gap.exact
+    found = 0.0 if abs(part.gap.exact) < CENT else part.gap.exact
     return found == 0.0 if printed == 0.0 else found * printed > 0.0
 
 
@@ -173,21 +174,11 @@ def _pattern_note(part: Part) -> str:
     )
 
 
-def _without(columns: tuple[Column, ...], simulated: bool) -> tuple[Column, ...]:
-    return tuple(column for column in columns if simulated or column.key != "simulated")
-
-
 def _shown(part: Part, row: Row) -> dict[str, Any]:
     return {
-        "degree": part.degree,
+        **vars(part),
+        **vars(row),
         "functions": part.n_basis,
-        "rank": part.rank,
-        "method": row.method,
-        "all_time": row.all_time,
-        "exact": row.exact,
-        "simulated": row.simulated,
-        "paper": row.paper,
-        "bound": row.bound,
         "ended": ended(row.iterations, row.status),
     }
 
@@ -207,7 +198,7 @@ def _shown_gap(part: Part) -> dict[str, Any]:
 
 
 def _long(found: Table5, part: Part, row: Row) -> dict[str, Any]:
-    verdict, gap = row.verdict, part.gap
+    gap = part.gap
     return {
         "degree": part.degree,
         "functions": part.n_basis,
@@ -221,8 +212,7 @@ def _long(found: Table5, part: Part, row: Row) -> dict[str, Any]:
         "bound": row.bound,
         **simulated_cells(row.simulated),
         **paper_cells(row.paper),
-        "difference": verdict and verdict.difference,
-        "verdict": verdict and verdict.word,
+        **verdict_cells(row.verdict),
         "iterations": row.iterations,
         "status": row.status.name,
         "delta": gap.exact,

@@ -39,6 +39,7 @@ from bellweight.reproduce.tables import (
     judged_table,
     long_table,
     paper_cells,
+    verdict_cells,
 )
 from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
@@ -309,13 +310,7 @@ def notes(found: ClinicTable) -> tuple[str, ...]:
 
 
 def _shown(row: Row) -> dict[str, Any]:
-    return {
-        "method": row.method,
-        "columns": row.columns,
-        "cost": row.cost,
-        "paper": row.paper,
-        "ended": ended(row.iterations, row.status),
-    }
+    return {**vars(row), "ended": ended(row.iterations, row.status)}
 
 
 def _long(size: str, row: Row) -> dict[str, Any]:
@@ -330,9 +325,7 @@ def _long(size: str, row: Row) -> dict[str, Any]:
         "tail_bound": row.cost.tail_bound,
         "seed": row.cost.seed,
         **paper_cells(row.paper),
-        "difference": row.verdict.difference,
-        "verdict": row.verdict.word,
-        "reason": row.verdict.reason,
+        **verdict_cells(row.verdict),
         "status": row.status.name,
         "iterations": row.iterations,
         "columns": row.columns,

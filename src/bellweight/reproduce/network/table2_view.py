@@ -17,6 +17,7 @@ from bellweight.reproduce.network.runs import (
     Run,
 )
 from bellweight.reproduce.paper import (
+    ADAPTIVE,
     TABLE2_HORIZON,
     TABLE2_LARGEST_QUEUE,
     TABLE2_LARGEST_TOTAL,
@@ -30,8 +31,6 @@ from bellweight.reproduce.verdicts import TABLE2_EPISODES, Compared, interval
 if TYPE_CHECKING:
     from bellweight.reproduce.network.summary import Estimate, Summary
     from bellweight.reproduce.network.table2 import Table2
-
-_ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
 
 
 def _gap(value: Printed) -> str:
@@ -170,7 +169,7 @@ def below_last_buffer(rows: Sequence[Summary]) -> str:
     named = [row for row in rows if row.policy in METHODS]
     sure = [row.policy for row in named if row.difference.is_below_for_all_samples]
     here = [row.policy for row in named if row.difference.is_below]
-    adaptive = [name for name in here if name in _ADAPTIVE]
+    adaptive = [name for name in here if name in ADAPTIVE]
     return (
         f"Below {LAST_BUFFER.lower()}, interval of simulation clear of zero: {_list(here)}; clear "
         f"of zero for samples in general too: {_list(sure)}. Adaptive methods among the first: "

@@ -19,7 +19,7 @@ from bellweight.display import Column as Shown
 from bellweight.display import Table
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Artefact
-from bellweight.reproduce.paper import OCCUPIED_FROM
+from bellweight.reproduce.paper import ADAPTIVE, OCCUPIED_FROM
 from bellweight.reproduce.queue.curves import FIXED, Column, Curve, QueueCurves, panel, steps
 from bellweight.reproduce.queue.runs import OPTIMAL
 from bellweight.reproduce.tables import STATED, statement_table
@@ -34,8 +34,6 @@ CLOSE = 0.1
 """The same for: closely approximates."""
 NEGLIGIBLE = 1e-3
 _LEAST_DRAWN = 1e-5
-
-_ADAPTIVE = ("PIA", "DIA (Random)", "DIA (0.9)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +111,7 @@ def _never_everywhere(columns: Sequence[Column], name: str) -> Compared:
 
 
 def _near(column: Column, limit: float, verb: str) -> Compared:
-    shares = {name: elsewhere(column, name) for name in _ADAPTIVE}
+    shares = {name: elsewhere(column, name) for name in ADAPTIVE}
     far = {name: share for name, share in shares.items() if share > limit}
     verdict = verdicts.statement(
         not far,

@@ -26,7 +26,13 @@ from bellweight.problems import single_queue
 from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
-from bellweight.reproduce.paper import TABLE1, TABLE1_EPISODES, TABLE1_HORIZON, Printed
+from bellweight.reproduce.paper import (
+    CENT,
+    TABLE1,
+    TABLE1_EPISODES,
+    TABLE1_HORIZON,
+    Printed,
+)
 from bellweight.reproduce.queue.runs import TITLES, Found, policies
 from bellweight.reproduce.runs import exact_cost, simulated_cost
 from bellweight.reproduce.tables import (
@@ -37,13 +43,14 @@ from bellweight.reproduce.tables import (
     money,
     paper_cells,
     simulated_cells,
+    verdict_cells,
+    without_simulated,
 )
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
 
 CONSTANT_RATE = 0.6
 """The constant action whose cost the paper's Reverse column prints in its adaptive rows."""
-_PRINTED = 0.005  # half a unit of the last digit that the paper prints
 
 
 @dataclass(frozen=True)
@@ -235,7 +242,7 @@ def _table(part: Part) -> Table:
     simulated = any(row.simulated is not None for row in part.rows)
     return judged_table(
         f"{part.title}: discounted cost over {TABLE1_HORIZON} steps",
-        [column for column in _COLUMNS if simulated or column.key != "simulated"],
+        without_simulated(_COLUMNS, simulated),
         [(_shown_row(row), row.verdict) for row in part.rows],
         notes(part),
     )
@@ -276,7 +283,7 @@ def same_order(part: Part) -> bool:
     """Return whether our exact costs stand in the order of the paper's, ties included."""
     for one, other in combinations(part.rows, 2):
         ours, theirs = one.exact - other.exact, one.paper.mean - other.paper.mean
-        if theirs == 0.0 and abs(ours) > _PRINTED:
+        if theirs == 0.0 and abs(ours) > CENT:
             return False
         if theirs != 0.0 and ours * theirs <= 0.0:
             return False
@@ -311,11 +318,7 @@ def _agrees(row: Row) -> bool:
 
 def _shown_row(row: Row) -> dict[str, Any]:
     return {
-        "policy": row.policy,
-        "exact": row.exact,
-        "simulated": row.simulated,
-        "paper": row.paper,
-        "tail": row.tail,
+        **vars(row),
         "loss": row.loss if row.loss > tolerances.SAME_COST * row.exact else 0.0,
         "bound": _useful(row),
         "ended": ended(row.iterations, row.status),
@@ -337,13 +340,11 @@ def _long_row(part: Part, row: Row) -> dict[str, Any]:
         "tail": row.tail,
         **simulated_cells(row.simulated),
         **paper_cells(row.paper),
-        "difference": row.verdict.difference,
         "relative": _relative(row),
         "loss": row.loss,
         "bound": row.certificate and row.certificate.bound,
         "greedy_bound": row.certificate and row.certificate.greedy_bound,
         "iterations": row.iterations,
         "status": row.status and row.status.name,
-        "verdict": row.verdict.word,
-        "reason": row.verdict.reason,
+        **verdict_cells(row.verdict),
     }
