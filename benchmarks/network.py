@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from hand_network import greedy_costs
 from measure import Line, take_turns
-from simulation import IDLE, hashing
+from simulation import busy, hashing
 
 import bellweight as bw
 from bellweight.common.streams import stream_keys
@@ -85,9 +85,9 @@ def two_workers(model: bw.EventModel, policy: bw.Greedy) -> Line:
         partial(hashing, threads=2),
         partial(hashing, threads=1),
     )
-    ratio, possible = one_time / two_time, 2.0 * one_hashing / two_hashing
-    if ratio < 1.7 and possible < IDLE:
-        reason = f"busy machine: ratio {ratio:.2f}, and hashing in two threads {possible:.2f}"
+    ratio = one_time / two_time
+    reason = busy(ratio, 1.7, two_hashing, one_hashing)
+    if reason:
         return Line("network.workers", skipped=reason)
     wrong = "" if one == two else f"two workers give {two.mean}, one {one.mean}"
     return Line("network.workers", two_time, "s", one_time, ratio, 1.7, wrong=wrong)

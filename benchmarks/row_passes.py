@@ -18,7 +18,7 @@ import numpy as np
 from hand_network import worst_rows
 from measure import Line, exponent, take_turns
 from network import value_function
-from simulation import IDLE, hashing
+from simulation import busy, hashing
 
 import bellweight as bw
 
@@ -80,9 +80,9 @@ def _two_threads(rows: Any, coef: np.ndarray) -> Line:
         partial(hashing, threads=2),
         partial(hashing, threads=1),
     )
-    ratio, possible = one_time / two_time, 2.0 * one_hashing / two_hashing
-    if ratio < 1.7 and possible < IDLE:
-        reason = f"busy machine: ratio {ratio:.2f}, and hashing in two threads {possible:.2f}"
+    ratio = one_time / two_time
+    reason = busy(ratio, 1.7, two_hashing, one_hashing)
+    if reason:
         return Line("row_passes.threads", skipped=reason)
     wrong = "" if np.array_equal(one.close, two.close) else "two threads find other rows"
     return Line("row_passes.threads", two_time, "s", one_time, ratio, 1.7, wrong=wrong)

@@ -11,6 +11,7 @@ import pytest
 import bellweight as bw
 
 SEVERAL = r"policy\.action takes one state, got a list of \d+: use policy\.actions\(states\)"
+NO_STATE = r"lies outside|has a fraction|is NaN|not an array of numbers"
 
 
 def tall(state: Any) -> int:
@@ -92,7 +93,7 @@ def test_event_policies(policy: str) -> None:
             acting.actions(wrong, np.random.default_rng(1))
     for entry in (np.nan, np.inf, 0.5, -1, "a", None):
         for call, given in ((acting.action, [entry] * d), (acting.actions, [[entry] * d])):
-            with pytest.raises(bw.errors.ModelError, match="expected whole numbers"):
+            with pytest.raises(bw.errors.ModelError, match=NO_STATE):
                 call(given, np.random.default_rng(1))
 
 
@@ -114,7 +115,7 @@ def test_one_dimension_takes_plain_numbers() -> None:
     with pytest.raises(bw.errors.PolicyError, match=SEVERAL):
         policy.action([2, 3])
     for outside in (10, -1, 2.5, np.nan):
-        with pytest.raises(bw.errors.ModelError, match="expected whole numbers"):
+        with pytest.raises(bw.errors.ModelError, match=NO_STATE):
             policy.action(outside)
 
 

@@ -89,7 +89,9 @@ class FunctionModel(ABC):
             n, i = wrong
             most = np.inf if high[i] >= ENDLESS else high[i]
             fault = f"lies outside [{low[i]:g}, {most:g}]"
-            if low[i] <= found[wrong] <= high[i]:
+            if np.isnan(found[wrong]):
+                fault = "is NaN, expected a number"
+            elif low[i] <= found[wrong] <= high[i]:
                 fault = "has a fraction, expected a whole number"
             raise ModelError(f"{name}[{n}] is {given[n].tolist()}: coordinate {i} {fault}")
         return np.ascontiguousarray(found, dtype=self.state_type)

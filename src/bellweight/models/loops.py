@@ -21,6 +21,7 @@ from bellweight.models.kernels.layouts import (
     Batch,
     Functions,
     Given,
+    Kept,
     Look,
     Quadratic,
     Scale,
@@ -170,29 +171,29 @@ class Loops:
         self, states: Any, starts: IntArray, value: Value, scale: Scale, n_close: int, span: int
     ) -> list[Closest]:
         """Return the closest rows of every `span` states, whose rows begin at `starts` (n + 1,)."""
-        n_parts = -(-len(states) // span)
-        found = np.empty((2, n_parts, n_close))
-        place = np.empty((n_parts, n_close), dtype=np.int64)
-        near = np.empty(int(starts[-1] - starts[0]), dtype=np.int64)
-        counts, violations = np.zeros((n_parts, 4), dtype=np.int64), np.zeros(n_parts)
-        where, work = self._where(), self._work(value.functions)
-        known = self._handed(self.data, value.functions)
-        with naming(where.state):
-            code, action = self.source.load().closest_rows(
-                writable(states), starts, span, self.discount, *known, value.coef,
-                *self._handed(value.quadratic), scale, place, *found, near, counts, violations,
-                *self._handed(self._batch(), work, where),
-            )  # fmt: skip
-        if code:
-            raise self.fault(code, where, action)
-        listed, answer = 0, []
-        for part, (n_found, _, n_near, _) in enumerate(counts.tolist()):
-            kept, last = slice(0, n_found), listed + n_near
-            relative, size = found[:, part, kept]
-            keys, may_be_tight = place[part, kept], near[listed:last].copy()
-            answer.append(Closest(keys, relative, size, may_be_tight, float(violations[part])))
-            listed = last
-        return answer
+        shape = (-(-len(states) // span), n_close)
+        kept = Kept(
+            np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(shape),
+            np.empty(int(starts[-1] - starts[0]), dtype=np.int64),
+            np.zeros((shape[0], 4), dtype=np.int64), np.zeros(shape[0]),
+        )  # fmt: skip
+        module, work = self.source.load(), self._work(value.functions)
+        together = module.SIDE_BY_SIDE and value.quadratic is not None
+        self._call(
+            "closest_rows", writable(states), starts, span, self.discount, self.data,
+            value.functions, value.coef, value.quadratic, scale, kept, self._batch(),
+            None if together else work, work,
+        )  # fmt: skip
+        ends = np.cumsum(kept.counts[:, 2])
+        return [
+            Closest(
+                kept.place[part, :n], kept.relative[part, :n], kept.size[part, :n],
+                kept.near[end - n_near : end].copy(), float(kept.violations[part]),
+            )
+            for part, (n, _, n_near, _), end in zip(
+                range(shape[0]), kept.counts.tolist(), ends.tolist(), strict=True
+            )
+        ]  # fmt: skip
 
     def initial_states(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""

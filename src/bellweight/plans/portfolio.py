@@ -1,4 +1,4 @@
-"""What `Auto` tries: candidates of a user, the default portfolio, those that follow a leader."""
+"""What `Auto` tries: candidates of a user, the default portfolio, and what follows a leader."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ class Greedy(Policy):
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        pieces = np.atleast_2d(coef)
-        values = np.max([rows.values(piece) for piece in pieces], axis=0)
-        noise = rows.n_basis * np.max([rows.value_terms(piece) for piece in pieces], axis=0)
+        found = [rows.values_and_terms(piece) for piece in np.atleast_2d(coef)]
+        values, terms = (np.max(parts, axis=0) for parts in zip(*found, strict=True))
+        noise = rows.n_basis * terms
         actions = greedy_actions(model, values, mass, noise=noise)
         return cls(
             basis=rows.basis,

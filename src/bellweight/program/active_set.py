@@ -144,8 +144,8 @@ def shortest_dual(
 
 def _outside(source: ListedRows, coef: Doubled, inside: IntArray) -> tuple[FloatArray, IntArray]:
     """Return by how much all rows (N,) are violated, and the keys of those outside that are."""
-    excess = np.concatenate([-slack for _, slack in source.all_slacks(coef.high)])
-    sizes = source.all_terms(coef.high)
+    slacks, sizes = source.slacks_and_terms(coef.high)
+    excess = -slacks
     sizes += np.abs(source.pair_cost)
     doubtful = excess > -tolerances.ROUNDING * sizes
     doubtful[inside[inside >= 0]] = False

@@ -111,7 +111,7 @@ class TabularRows(ListedRows):
 
     def asked(self, coef: FloatArray, *, sizes: bool) -> _Values:
         # Successors lie anywhere, so the values of all states are computed once per pass.
-        return _Values(self.values(coef), self.value_terms(coef) if sizes else None)
+        return _Values(*self.values_and_terms(coef)) if sizes else _Values(self.values(coef), None)
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model

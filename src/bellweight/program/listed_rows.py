@@ -28,7 +28,9 @@ from bellweight.program.row_blocks import RowBlock, joined
 from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
-_PIECE_PAIRS = 1 << 18  # that are judged together, and sent together where workers are far
+_PIECE_PAIRS = 1 << 18  # at most, that are judged together, and sent together to far workers
+_FEW_PAIRS = 1 << 15  # fewer than these are not worth a piece of their own
+_MANY_PIECES = 8  # enough to keep a few workers busy to the end
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
@@ -87,6 +89,15 @@ class ListedRows(RowSource):
         asked = self.asked(coef, sizes=True)
         return np.concatenate(self._pieces.map(_terms_of, asked, jobs=self.jobs))
 
+    def slacks_and_terms(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the slacks (N,) of all rows, and the size (N,) of their terms but the costs."""
+        asked = self.asked(coef, sizes=True)
+        slacks, terms = (
+            np.concatenate(self._pieces.map(work, asked, jobs=self.jobs))
+            for work in (_slacks_of, _terms_of)
+        )
+        return slacks, terms
+
     @property
     def n_basis(self) -> int:
         return self._n_basis
@@ -123,10 +134,17 @@ class ListedRows(RowSource):
 
     def value_terms(self, coef: FloatArray) -> FloatArray:
         """Return the size (S,) of the terms that the value of each state is made of."""
+        return self.values_and_terms(coef)[1]
+
+    def values_and_terms(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both for every state, from one look at its features."""
         size = np.abs(coef)
-        return np.concatenate(
-            [np.asarray(abs(block) @ size) for _, block in self._feature_blocks()]
-        )
+        parts = [
+            (np.asarray(block @ coef), np.asarray(abs(block) @ size))
+            for _, block in self._feature_blocks()
+        ]
+        values, terms = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(terms)
 
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""
@@ -177,9 +195,9 @@ class ListedRows(RowSource):
     @cached_property
     def _pieces(self) -> Pieces:
         """The blocks that a pass is cut into; they live where they are worked on."""
-        return Pieces(
-            [self.block(states) for states in self.state_blocks(self._piece_times * _PIECE_PAIRS)]
-        )
+        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * _FEW_PAIRS))
+        n = max(n, -(-self.n_pairs // (self._piece_times * _PIECE_PAIRS)))
+        return Pieces([self.block(states) for states in self.state_blocks(-(-self.n_pairs // n))])
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
         whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)

@@ -78,8 +78,8 @@ def largest_value(rows: TabularRows, found: Sequence[Repaired]) -> float:
     The values of states are rounded down. Where large terms cancel that takes more than the other
     functions bring, and the best one alone is better.
     """
-    low = [rows.values(one.coef) - _gamma(rows) * rows.value_terms(one.coef) for one in found]
-    together = np.max(low, axis=0)
+    sized, share = [rows.values_and_terms(one.coef) for one in found], _gamma(rows)
+    together = np.max([values - share * terms for values, terms in sized], axis=0)
     rounding = _UNIT * (len(together) + _OPERATIONS) * float(rows.model.initial @ np.abs(together))
     return max(float(rows.model.initial @ together) - rounding, *(one.value for one in found))
 
@@ -181,8 +181,7 @@ def _below_all_values(rows: TabularRows) -> FloatArray:
 
 def _slacks(rows: TabularRows, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the slacks (N,) of all rows, and the size (N,) of the terms they are made of."""
-    slack = np.concatenate([block for _, block in rows.all_slacks(coef)])
-    size = rows.all_terms(coef)
+    slack, size = rows.slacks_and_terms(coef)
     return slack, np.abs(rows.pair_cost) + size
 
 

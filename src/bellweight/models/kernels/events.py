@@ -324,18 +324,18 @@ def fill_at_once(state, discount, data, quality, paid, work):
 @inner
 def values_of_many(states, first, n, quadratic, batch):
     """Write coordinates, slopes and values of n states from `first` on."""
-    for i in range(DIMENSION):
+    for i in range(len(batch.x)):
         for m in range(n):
             batch.x[i, m] = states[first + m, i]
             batch.slope[i, m] = quadratic.linear[i]
-    for j in range(DIMENSION):
-        for i in range(DIMENSION):
+    for j in range(len(batch.x)):
+        for i in range(len(batch.x)):
             entry = quadratic.square[j, i]
             for m in range(n):
                 batch.slope[i, m] += entry * (2.0 * batch.x[j, m])
     for m in range(n):
         batch.here[m] = quadratic.constant
-    for i in range(DIMENSION):
+    for i in range(len(batch.x)):
         for m in range(n):
             half = 0.5 * (quadratic.linear[i] + batch.slope[i, m])
             batch.here[m] += half * batch.x[i, m]
@@ -344,7 +344,7 @@ def values_of_many(states, first, n, quadratic, batch):
 @inner
 def changes_of_many(n, data, quadratic, batch):
     """Write the change of value by each event, 0 for one that would leave the bounds."""
-    for event in range(N_EVENTS):
+    for event in range(len(batch.change)):
         for m in range(n):
             batch.change[event, m] = quadratic.curve[event]
         for k in range(data.jump_count[event]):
@@ -363,10 +363,10 @@ def changes_of_many(n, data, quadratic, batch):
 def costs_of_many(states, first, n, data, batch, where):
     """Write the costs of all actions of n states, in the first row where they are the same."""
     for m in range(n):
-        for i in range(DIMENSION):
+        for i in range(len(batch.x)):
             where.state[i] = states[first + m, i]
         if COST_BY_ACTION:
-            for action in range(N_ACTIONS):
+            for action in range(len(batch.slack)):
                 batch.paid[action, m] = user_cost(where.state, action, data.parameters)
         else:
             batch.paid[0, m] = user_cost(where.state, 0, data.parameters)
@@ -376,9 +376,9 @@ def costs_of_many(states, first, n, data, batch, where):
 def bar_actions_of_many(states, first, n, data, batch, where):
     """Make slacks of inadmissible actions infinite."""
     for m in range(n):
-        for i in range(DIMENSION):
+        for i in range(len(batch.x)):
             where.state[i] = states[first + m, i]
-        for action in range(N_ACTIONS):
+        for action in range(len(batch.slack)):
             if not user_admissible(where.state, action, data.parameters):
                 batch.slack[action, m] = np.inf
                 if COST_BY_ACTION:
@@ -398,14 +398,14 @@ def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
     base, wrong, v = batch.base, 0, 0
     for m in range(n):
         base[m] = 0.0
-    for event in range(N_EVENTS):
+    for event in range(len(batch.change)):
         if v < len(data.varying) and data.varying[v] == event:
             v += 1
         elif data.table[0, event] > 0.0:
             chance = data.table[0, event]
             for m in range(n):
                 base[m] += chance * batch.change[event, m]
-    for action in range(N_ACTIONS):
+    for action in range(len(batch.slack)):
         paid, slack = batch.paid[action if COST_BY_ACTION else 0], batch.slack[action]
         for m in range(n):
             slack[m] = 0.0
@@ -429,9 +429,9 @@ def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
 def fault_of_many(states, first, n, batch, where):
     """Return the fault of the first state and action without a finite slack."""
     for m in range(n):
-        for i in range(DIMENSION):
+        for i in range(len(batch.x)):
             where.state[i] = states[first + m, i]
-        for action in range(N_ACTIONS):
+        for action in range(len(batch.slack)):
             slack = batch.slack[action, m]
             barred = HAS_ADMISSIBLE and slack == np.inf
             if not barred and not abs(slack) < np.inf:

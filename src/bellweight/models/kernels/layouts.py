@@ -326,6 +326,17 @@ class Work(NamedTuple):
     look: Look | None
 
 
+class Kept(NamedTuple):
+    """What scans keep, scan p in row p: see `closest.py`. Near rows of scans follow each other."""
+
+    place: IntArray
+    relative: FloatArray
+    size: FloatArray
+    near: IntArray
+    counts: IntArray
+    violations: FloatArray
+
+
 class Batch(NamedTuple):
     """The numbers of several states side by side, state m in column m of each array.
 

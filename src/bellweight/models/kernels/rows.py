@@ -45,11 +45,10 @@ def slacks(states, discount, data, functions, coef, quadratic, slack, cost, valu
 
 
 @inner
-def fill_batch(states, first, n, discount, data, functions, coef, quadratic, batch, work, where):
+def fill_one_by_one(
+    states, first, n, discount, data, functions, coef, quadratic, batch, work, where
+):
     """Write slacks, costs and values of n states; return a fault and how many costs each has."""
-    if SIDE_BY_SIDE:
-        if quadratic is not None:  # by itself: only then is the other branch not compiled
-            return slacks_of_many(states, first, n, discount, data, quadratic, batch, where)
     for m in range(n):
         for i in range(DIMENSION):
             where.state[i] = states[first + m, i]
@@ -67,12 +66,29 @@ def fill_batch(states, first, n, discount, data, functions, coef, quadratic, bat
 
 
 @inner
+def fill_batch(states, first, n, discount, data, functions, coef, quadratic, batch, alone, where):
+    """Write slacks, costs and values of n states; return a fault and how many costs each has.
+
+    `alone` are the arrays for computing them one by one, None where they are computed together: a
+    branch for what is None is not compiled.
+    """
+    if alone is not None:
+        return fill_one_by_one(
+            states, first, n, discount, data, functions, coef, quadratic, batch, alone, where
+        )
+    if SIDE_BY_SIDE:
+        if quadratic is not None:
+            return slacks_of_many(states, first, n, discount, data, quadratic, batch, where)
+    return FINE, N_ACTIONS
+
+
+@inner
 def bound_batch(n, n_costs, homogeneous, batch):
     """Write the least slack of each state, and the least and the largest size of its costs."""
     least, low, high = batch.least, batch.low, batch.high
     for m in range(n):
         least[m], low[m], high[m] = np.inf, np.inf, 0.0
-    for action in range(N_ACTIONS):
+    for action in range(len(batch.slack)):
         slack, paid = batch.slack[action], batch.paid[min(action, n_costs - 1)]
         if homogeneous:
             for m in range(n):
@@ -90,66 +106,52 @@ def bound_batch(n, n_costs, homogeneous, batch):
             high[m] = size if size > high[m] else high[m]
 
 
-@inner
-def closest_of_part(
-    states, starts, begin, end, discount, data, functions, coef, quadratic, scale, place, relative,
-    size, near, counts, batch, work, where,
-):  # fmt: skip
-    """Scan the states from `begin` to `end`; return a fault and the largest violation."""
-    violation = -np.inf
-    for first in range(begin, end, batch.here.shape[0]):
-        n = min(end - first, batch.here.shape[0])
-        fault, n_costs = fill_batch(
-            states, first, n, discount, data, functions, coef, quadratic, batch, work, where
-        )
-        if fault != FINE:
-            return fault, violation
-        bound_batch(n, n_costs, scale.homogeneous, batch)
-        for m in range(n):
-            least, here = batch.least[m], batch.here[m]
-            violation = max(violation, -least)
-            edge = edge_of(batch.low[m], batch.high[m], here, scale, relative, counts)
-            if least > edge:
-                continue
-            for i in range(DIMENSION):
-                where.state[i] = states[first + m, i]
-            # Where a state leads is not looked at; one step from it terms are of the same size.
-            terms = (1.0 + discount) * terms_at(where.state, functions, coef, quadratic, work)
-            key = starts[first + m]
-            counts_all = starts[first + m + 1] - key == N_ACTIONS
-            for action in range(N_ACTIONS):
-                slack = batch.slack[action, m]
-                if slack <= edge and slack < np.inf:
-                    paid = batch.paid[min(action, n_costs - 1), m]
-                    keep_row(
-                        key, slack, paid, here, terms, scale, place, relative, size, near, counts
-                    )
-                key += 1 if counts_all or slack < np.inf else 0
-    return FINE, violation
-
-
 @unmanaged
 def closest_rows(
-    states, starts, span, discount, data, functions, coef, quadratic, scale, place, relative, size,
-    near, counts, violations, batch, work, where,
+    states, starts, span, discount, data, functions, coef, quadratic, scale, kept, batch, alone,
+    work, where,
 ):  # fmt: skip
     """Find the rows of least relative slack in every `span` states; see `closest`.
 
     The rows of state n are those from starts[n] to starts[n + 1]: all actions, or the admissible
-    ones. Part p of the states has row p of `place`, `relative`, `size`, `counts` and `violations`;
-    near rows follow each other.
+    ones.
     """
-    n_near = 0
-    for part in range(len(violations)):
-        begin = part * span
-        fault, violations[part] = closest_of_part(
-            states, starts, begin, min(begin + span, len(states)), discount, data, functions, coef,
-            quadratic, scale, place[part], relative[part], size[part], near[n_near:], counts[part],
-            batch, work, where,
-        )  # fmt: skip
-        if fault != FINE:
-            return fault % FAULTS, fault // FAULTS - 1
-        n_near += counts[part, N_NEAR]
+    n_near, n_states, together = 0, len(states), len(batch.here)
+    for part in range(len(kept.violations)):
+        place, relative, size = kept.place[part], kept.relative[part], kept.size[part]
+        near, counts, violation = kept.near[n_near:], kept.counts[part], -np.inf
+        end = min((part + 1) * span, n_states)
+        for first in range(part * span, end, together):
+            n = min(end - first, together)
+            fault, n_costs = fill_batch(
+                states, first, n, discount, data, functions, coef, quadratic, batch, alone, where
+            )
+            if fault != FINE:
+                return fault % FAULTS, fault // FAULTS - 1
+            bound_batch(n, n_costs, scale.homogeneous, batch)
+            for m in range(n):
+                least, here = batch.least[m], batch.here[m]
+                violation = max(violation, -least)
+                edge = edge_of(batch.low[m], batch.high[m], here, scale, relative, counts)
+                if least > edge:
+                    continue
+                for i in range(len(batch.x)):
+                    where.state[i] = states[first + m, i]
+                # Where a state leads is not looked at; a step from it terms are of the same size.
+                terms = (1.0 + discount) * terms_at(where.state, functions, coef, quadratic, work)
+                key = starts[first + m]
+                counts_all = starts[first + m + 1] - key == N_ACTIONS
+                for action in range(len(batch.slack)):
+                    slack = batch.slack[action, m]
+                    if slack <= edge and slack < np.inf:
+                        paid = batch.paid[min(action, n_costs - 1), m]
+                        keep_row(
+                            key, slack, paid, here, terms, scale, place, relative, size, near,
+                            counts,
+                        )  # fmt: skip
+                    key += 1 if counts_all or slack < np.inf else 0
+        kept.violations[part] = violation
+        n_near += counts[N_NEAR]
     return FINE, 0
 
 
