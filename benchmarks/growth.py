@@ -41,7 +41,7 @@ SHAPES: dict[str, Callable[[int], bw.TabularModel]] = {
     "random": random_graph,
 }
 
-Peer = Callable[[bw.TabularModel, float], np.ndarray | None]
+Peer = Callable[[], np.ndarray | None]
 
 
 def run(*, quick: bool = False) -> list[Line]:
@@ -62,7 +62,7 @@ def run(*, quick: bool = False) -> list[Line]:
                 for work, seconds in measured.items():
                     found.setdefault(work, []).append(seconds)
                 if n in peer_sizes:
-                    lines.append(_against_peers(name, tag, model))
+                    lines.append(against_peers(name, f"optimal.peer {tag}", model))
             lines += _growth(tag, counts, found)
     return lines
 
@@ -94,30 +94,27 @@ def _growth(tag: str, counts: list[int], found: dict[str, list[float]]) -> list[
     return lines
 
 
-def _against_peers(shape: str, tag: str, model: bw.TabularModel) -> Line:
+def against_peers(shape: str, name: str, model: bw.TabularModel) -> Line:
     """Compare `exact.optimal` with the fastest peer that ends in time."""
     ours, found = _cpu(lambda: bw.exact.optimal(model))
     budget, size = 1.0 + PATIENCE * ours, float(np.abs(found.values).max())
-    peers: dict[str, Peer] = {
-        "NumPy value iteration": value_iteration,
-        "QuantEcon modified policy iteration": partial(_quantecon, "modified_policy_iteration"),
-        "QuantEcon value iteration": partial(_quantecon, "value_iteration"),
-    }
-    if model.n_states <= 1.1 * FACTORISED.get(shape, 0):
-        peers["QuantEcon policy iteration"] = partial(_quantecon, "policy_iteration")
+    peers: dict[str, Peer] = {"NumPy value iteration": partial(value_iteration, model, budget)}
+    for method in ("modified_policy_iteration", "value_iteration", "policy_iteration"):
+        if method != "policy_iteration" or model.n_states <= 1.1 * FACTORISED.get(shape, 0):
+            peers[f"QuantEcon {method.replace('_', ' ')}"] = _quantecon(model, method, budget)
     notes, times, apart = [], [], 0.0
-    for name, peer in peers.items():
-        taken, values = _cpu(partial(peer, model, budget))
+    for label, peer in peers.items():
+        taken, values = _cpu(peer)
         if values is None:
-            notes.append(f"{name}: not done in {budget:.3g} s")
+            notes.append(f"{label}: not done in {budget:.3g} s")
             continue
         times.append(taken)
         apart = max(apart, float(np.abs(found.values - values).max()) / size)
-        notes.append(f"{name}: {taken:.3g} s")
+        notes.append(f"{label}: {taken:.3g} s")
     accuracy = ACCURACY / (1.0 - model.discount)
     notes.append(f"values agree to {apart:.1e}, the peers' accuracy is {accuracy:.0e}")
     best = min(times, default=budget)
-    return Line(f"optimal.peer {tag} {model.n_states:,}", ours, "s", best, best / ours, 1.0, False,
+    return Line(f"{name} {model.n_states:,}", ours, "s", best, best / ours, 1.0, False,
                 tuple(notes), "" if apart <= 10 * accuracy else "the values differ")  # fmt: skip
 
 
@@ -135,30 +132,34 @@ def value_iteration(model: bw.TabularModel, budget: float) -> np.ndarray | None:
     return None
 
 
-def _quantecon(method: str, model: bw.TabularModel, budget: float) -> np.ndarray | None:
-    """Return the values of one of QuantEcon's methods, if it takes no more iterations than fit."""
+def _quantecon(model: bw.TabularModel, method: str, budget: float) -> Peer:
+    """Return one of QuantEcon's methods, its model built, with the iterations that fit."""
     peer = DiscreteDP(
         -model.cost, sparse.csr_matrix(model.transition), model.discount, model.pair_state,
         model.pair_action,
     )  # fmt: skip
-    # Costs are not zero anywhere near on all these models: their average is the scale of values.
+    # No cost is anywhere near zero on all these models: their average is the scale of values.
     epsilon = ACCURACY * float(np.abs(model.cost).mean()) / (1.0 - model.discount) ** 2
     most = 1_000
     if method != "policy_iteration":
-        few = 3
-        taken, _ = _cpu(lambda: peer.solve(method, epsilon=epsilon, max_iter=few), repeat=False)
-        most = max(few, int(budget * few / max(taken, 1e-6)))
-    answer = peer.solve(method, epsilon=epsilon, max_iter=most)
-    return None if answer.num_iter >= most else -answer.v
+        few = partial(peer.solve, method, epsilon=epsilon, max_iter=3)
+        few()  # compiles
+        most = max(4, int(3 * budget / max(_cpu(few)[0], 1e-6)))
+
+    def solve() -> np.ndarray | None:
+        answer = peer.solve(method, epsilon=epsilon, max_iter=most)
+        return None if answer.num_iter >= most else -answer.v
+
+    return solve
 
 
-def _cpu(work: Callable[[], Any], *, repeat: bool = True) -> tuple[float, Any]:
+def _cpu(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return CPU seconds, which other programs on the machine disturb least, and the answer.
 
     What takes little time is repeated, and the best time counts.
     """
     best, answer, turns = np.inf, None, 0
-    while turns == 0 or (repeat and turns < 3 and best < REPEATED):
+    while turns == 0 or (turns < 3 and best < REPEATED):
         began = time.process_time()
         answer = work()
         best, turns = min(best, time.process_time() - began), turns + 1

@@ -17,6 +17,9 @@ from linear_models import desk, nonnegative
 from mutations import put
 
 import bellweight as bw
+from bellweight.basis import ClippedProducts
+from bellweight.models import Law
+from bellweight.problems.computers import computer_ring
 
 ODD: list[Any] = [
     None, True, "text", "1.0", [], [1.0], {}, {"a": 1}, 10**400, -(10**30), 1e308, -1e308,
@@ -47,7 +50,39 @@ def unproven() -> tuple[bw.Certificate, Any]:
     return bw.certify(model, result, episodes=20), model
 
 
-MADE = {"tabular": tabular, "estimated": estimated, "unproven": unproven}
+def local() -> tuple[bw.Certificate, Any]:
+    network = bw.problems.QueueNetwork(
+        arrivals=[0.2, 0.0], services=[0.35, 0.3], routes=[1, None], groups=[[0, 1]]
+    )
+    model = network.model(discount=0.9)
+    result = bw.solve(model, bw.PiecewiseLinear([1, 3]), bw.Fixed(), rows=bw.LocalRows())
+    return bw.certify(model, result, network.longest_queue(), episodes=20), model
+
+
+def factored() -> tuple[bw.Certificate, Any]:
+    model = computer_ring(2, broken=0.2, compiled=False)
+    basis = bw.Stacked(bw.Affine(), ClippedProducts([(0, 1)], [1]))
+    result = bw.solve(model, basis, bw.Fixed(), judge=False)
+    return bw.certify(model, result, bw.Uniform(), episodes=20), model
+
+
+def step() -> tuple[bw.Certificate, Any]:
+    model = bw.StepModel(
+        dimension=1, actions=2, discount=0.5, lower=0, upper=4, vectorised=True,
+        step=lambda states, action, noise: np.clip(states + action - noise, 0.0, 4.0),
+        cost=lambda states, action: states[:, 0] + 2.0 * action,
+        bends=lambda action, noise: [noise[0] - action, 4.0 + noise[0] - action],
+        noise=Law([0.0, 1.0], [0.5, 0.5]), initial=[Law([0.0, 2.0], [0.5, 0.5])], cost_growth=9.0,
+    )  # fmt: skip
+    rows = bw.SampledRows(np.linspace(0.0, 4.0, 9)[:, None])
+    result = bw.solve(model, bw.PiecewiseLinear([1.0, 2.5]), bw.Fixed(), rows=rows, judge=False)
+    return bw.certify(model, result, bw.Uniform(), episodes=4, jobs=1), model
+
+
+MADE = {
+    "tabular": tabular, "estimated": estimated, "unproven": unproven, "local": local,
+    "factored": factored, "step": step,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=MADE)
@@ -198,7 +233,14 @@ def forged(certificate: bw.Certificate, **changes: Any) -> bw.Certificate:
     return replace(certificate, **changes).sealed()
 
 
+PROVEN = [
+    "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
+    "kind", "reason", "value", "value_kind", "cost", "evidence", "model_digest", "tolerance",
+]  # fmt: skip
 STATED = {
+    "local": PROVEN,
+    "factored": PROVEN,
+    "step": PROVEN,
     "tabular": [
         "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
         "kind", "reason", "value", "value_kind", "cost", "violation", "repair", "confidence",
@@ -229,7 +271,7 @@ def test_a_new_checksum_does_not_save_a_changed_field(kind: str) -> None:
     certificate, model = MADE[kind]()
     for name in STATED[kind]:
         value = OTHER.get(name, moved(getattr(certificate, name)))
-        if name == "kind" and kind == "tabular":
+        if name == "kind" and certificate.kind == "exact":
             value = "estimated"
         assert not bw.verify(model, forged(certificate, **{name: value})).passed, name
     unchecked = set(FIELDS) - set(STATED[kind]) - {"record", "checksum"}
@@ -272,6 +314,52 @@ def test_probabilities_that_are_a_little_short_are_made_whole() -> None:
     )
     assert found.cost == pytest.approx(exact, rel=1e-13)
     assert bw.verify(model, found).passed
+
+
+def test_values_beyond_all_numbers_do_not_hide_the_rows_that_fail() -> None:
+    # The 64th power of a far state times a huge coefficient is infinite: its row says nothing.
+    model = bw.problems.single_queue(initial="empty")
+    result = bw.solve(model, bw.Polynomial(2), bw.Fixed("initial"), judge=False)
+    found = bw.certify(model, result, bw.Uniform())
+    raised = 0.99 * found.cost - found.value
+    old = found.record
+    record = {
+        **old, "names": [*old["names"], "x^64"], "moments": [*old["moments"], 0.0],
+        "basis": {"kind": "monomials", "exponents": [*old["basis"]["exponents"], [64]]},
+        "coef": [old["coef"][0] + raised, *old["coef"][1:], 9e99], "solved": [*old["solved"], 0.0],
+    }  # fmt: skip
+    value = found.value + raised
+    claim = forged(
+        found, value=value, bound=found.cost - value, repair=old["solved"][0] - value, record=record
+    )
+    checked = bw.verify(model, claim)
+    assert not checked.passed
+    assert "too large" in str(checked)
+
+
+def test_what_rounding_may_hide_is_taken_from_the_value_over_a_box() -> None:
+    # The same huge slope up and down: what is left of other terms beside them is not known.
+    certificate, model = step()
+    record = certificate.record
+    line = {"kind": "coordinate", "index": [0], "weight": [1.0], "number": 0.0}
+    record = {
+        **record, "names": ["up", "down", *record["names"]],
+        "terms": [line, line, *record["terms"]], "coef": [1e12, -1e12, *record["coef"]],
+        "moments": [0.0, 0.0, *record["moments"]],
+    }  # fmt: skip
+    checked = bw.verify(model, forged(certificate, record=record))
+    found = {check.term: check.found for check in checked.checks}
+    assert found["value"] < certificate.value - 0.01
+    assert not checked.passed
+
+
+@pytest.mark.parametrize("kind", ["tabular", "estimated", "local", "step"])
+def test_no_policy_costs_less_than_the_value(kind: str) -> None:
+    certificate, model = MADE[kind]()
+    below = certificate.value - 0.1
+    assert not bw.verify(
+        model, forged(certificate, cost=below, bound=below - certificate.value)
+    ).passed
 
 
 def test_a_huge_negative_value_does_not_loosen_the_cost() -> None:

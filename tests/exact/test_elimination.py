@@ -63,7 +63,7 @@ def test_the_factors_of_a_grid_grow_little_faster_than_its_states() -> None:
     assert counts[1] <= 30 * 80**2
 
 
-def test_a_band_full_of_long_ways_is_not_taken_for_a_grid() -> None:
+def test_a_band_full_of_long_ways_is_not_taken_for_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """As narrow as a grid, but its parts do not fall apart: counting tells."""
     n, width = 4_000, 150
     rng = np.random.default_rng(8)
@@ -78,6 +78,11 @@ def test_a_band_full_of_long_ways_is_not_taken_for_a_grid() -> None:
     chain = Chain(tangle, 0.98)
     chain.values(rng.random(n))
     assert not chain.is_eliminated
+    # Nor is anything counted again for a chain that is like this one.
+    monkeypatch.setattr(Dissection, "of", None)
+    alike = Chain(tangle, 0.98, like=chain)
+    alike.values(rng.random(n))
+    assert not alike.is_eliminated
 
 
 def test_sparse_elimination_answers_both_systems() -> None:
@@ -85,7 +90,10 @@ def test_sparse_elimination_answers_both_systems() -> None:
     assert isinstance(cheapest_elimination(matrix), Dissection)
     rng = np.random.default_rng(9)
     cost, initial = rng.random(10_000), rng.dirichlet(np.ones(10_000))
-    chain = Chain(matrix, discount, is_slow=True)
+    other = Chain(torus(63, 0.25), discount)
+    other.values(np.ones(63 * 63))
+    assert other.is_eliminated
+    chain = Chain(matrix, discount, like=other)
     values, weights = chain.values(cost), chain.occupancy(initial)
     assert chain.is_eliminated
     system = sparse.csc_matrix(sparse.eye_array(10_000) - discount * matrix)

@@ -33,7 +33,6 @@ BOUND = 1e-12  # a bound may be above the truth by this share: the rounding of t
 USEFUL = 1e-4  # loss of a lower bound that a user would not notice
 ROUNDED = 4e-15  # columns this close to dependent cannot be told from dependent ones
 _ENDS = {"CONVERGED", "CYCLING", "ITERATION_LIMIT"}
-_NOT_FOUND = "by how much was not found"  # what rounding keeps functions from gaining
 _COLD = 300  # rows up to which the exact program starts without a guess
 
 
@@ -76,8 +75,7 @@ class _Judge:
         name = result.status.name
         if name == "INACCURATE":
             # What coefficients of doubles cannot carry is no fault when it is said.
-            words = ("rounding", _NOT_FOUND)
-            said = any(word in note and ": " in note for note in result.warnings for word in words)
+            said = any("rounding" in note and ": " in note for note in result.warnings)
             found.check(said, "INACCURATE", str(result.audit))
         else:
             found.check(name in _ENDS, f"status {name}", result.status.message)
@@ -150,7 +148,7 @@ class _Judge:
             if amount and self.result.objective < float(truth.objective):
                 short = float(truth.objective) - self.result.objective
                 return abs(short - float(amount[1])) <= 0.25 * short + self.zero
-            if _NOT_FOUND in text:
+            if "by how much was not found" in text:
                 return bool(self.result.status.name == "INACCURATE")
         return False
 

@@ -17,6 +17,7 @@ from strategies import models
 
 import bellweight as bw
 from bellweight.interchange import assembly, from_frame, read_csv, read_model, to_frame, write_csv
+from bellweight.interchange import names as names_of_tables
 
 ROWS = {
     "state": ["dry", "dry", "wet", "wet", "wet"],
@@ -81,7 +82,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"states": ["dry", "wet"], "actions": ["go", "wait"]}
     model = from_frame(table, 0.9)
     for length in (1, 2, 3):
-        monkeypatch.setattr(assembly, "_BLOCK", length)
+        for module in (assembly, names_of_tables):
+            monkeypatch.setattr(module, "BLOCK", length)
         assert_same(from_frame(shuffled, 0.9, **names), model)
         assert from_frame(table, 0.9).action_labels == model.action_labels
         wrong = table.assign(cost=[4.0, 0.0, 3.0, 1.0, float("nan")])

@@ -363,7 +363,7 @@ def test_an_interrupt_while_judging_keeps_the_result(monkeypatch: pytest.MonkeyP
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bellweight.backends.simulated.episode_costs", interrupted)
+    monkeypatch.setattr("bellweight.backends.setup.episode_costs", interrupted)
     result, notes = solved(line(), bw.Polynomial(1), bw.Fixed(), rows=ROWS)
     assert result.status is bw.Status.CONVERGED
     assert (result.cost, result.judgement) == (None, None)
@@ -377,7 +377,7 @@ def test_a_policy_that_cannot_be_simulated_is_kept_with_a_note(
     def broken(*_: Any, **__: Any) -> Any:
         raise bw.errors.ModelError("no action is admissible")
 
-    monkeypatch.setattr("bellweight.backends.simulated.episode_costs", broken)
+    monkeypatch.setattr("bellweight.backends.setup.episode_costs", broken)
     result, notes = solved(line(), bw.Polynomial(1), bw.Fixed(), rows=ROWS)
     assert result.judgement is None
     assert notes == ["the policy was not judged, because that failed: no action is admissible"]

@@ -84,3 +84,38 @@ def test_the_bound_says_its_kind(queue: bw.TabularModel) -> None:
     few = bw.Simulation(episodes=20, horizon=50)
     guess = bw.solve(clinic, bw.Affine(), bw.Fixed(), simulation=few, judge=False)
     assert (guess.lower_bound, guess.lower_bound_kind) == (None, "unproven")
+
+
+WRONG: dict[str, Any] = {
+    "model is Result": lambda _, r: bw.evaluate(r, bw.Uniform()),
+    "model is Polynomial": lambda m, _: bw.solve(bw.Polynomial(1), m, bw.DIA()),
+    "method is the class DIA": lambda m, _: bw.solve(m, bw.Polynomial(1), bw.DIA),
+    "basis is the class Polynomial": lambda m, _: bw.solve(m, bw.Polynomial, bw.DIA()),
+    "simulation is 5": lambda m, _: bw.solve(m, bw.Affine(), bw.DIA(), simulation=5),
+    "jobs is 0": lambda m, _: bw.solve(m, bw.Affine(), bw.DIA(), jobs=0),
+    "path is None": lambda _, r: r.save(None),
+    "path is <Result": lambda _, r: bw.report("page.html", r),
+    "policy is Polynomial": lambda m, _: bw.exact.policy_value(m, bw.Polynomial(1)),
+}
+
+
+@pytest.mark.parametrize("told", WRONG)
+def test_wrong_arguments_are_told_in_one_line(told: str, queue: bw.TabularModel) -> None:
+    result = bw.solve(queue, bw.Polynomial(1), bw.DIA(), judge=False)
+    with pytest.raises(bw.BellweightError) as caught:
+        WRONG[told](queue, result)
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_exact_values_are_those_of_a_result_or_its_policy(queue: bw.TabularModel) -> None:
+    result = bw.solve(queue, bw.Polynomial(2), bw.DIA())
+    values = bw.exact.policy_value(queue, result)
+    assert np.array_equal(values, bw.exact.policy_value(queue, result.policy))
+    assert queue.initial @ values == pytest.approx(result.cost.mean)
+
+
+def test_a_name_of_a_room_is_told_where_it_lives() -> None:
+    with pytest.raises(AttributeError, match=r"write bellweight\.program\.AllRows"):
+        _ = bw.AllRows

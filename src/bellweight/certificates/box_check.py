@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellweight.certificates.enclosure import gamma
 from bellweight.certificates.record import Record
 from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray
@@ -45,24 +46,31 @@ def box_proof_of(model: StepModel, record: Record) -> BoxProof:
     """Return what the recorded functions prove, lowered by the largest violation found."""
     if model.bends is None and model.lipschitz is None:
         raise FileError("the model declares nothing that a bound over its box follows from")
-    values = _Values(record, model.dimension)
+    values = _Values(model, record)
     laws = [] if callable(model.initial) else list(model.initial_laws)
     first = product_nodes([law for law in laws if isinstance(law, Law)], 1)
     if first is None or not laws or not all(isinstance(law, Law) for law in laws):
         raise FileError("the first states of the model have no finite law, so no value is proven")
     complete = model.dimension == 1 and model.bends is not None
-    worst = max(
-        _violation(model, values, action, _states(model, values, action, complete))
+    slacks = [
+        _least_slack(model, values, action, _states(model, values, action, complete))
         for action in range(model.n_actions)
-    )
+    ]
     start = float(first[1] @ values(first[0]))
-    return BoxProof(start - max(worst, 0.0) / (1.0 - model.discount), complete)
+    # Values are computed twice for a row, and the states where it bends are rounded as well.
+    rounding = 4.0 * gamma(len(values.coef) + model.n_nodes + model.dimension + 16) * values.size
+    worst = max(0.0, -float(np.min(slacks))) + rounding
+    found = start - rounding - worst / (1.0 - model.discount)
+    if not np.isfinite(found):
+        raise FileError("the values are too large: what they prove cannot be computed")
+    return BoxProof(found, complete)
 
 
 class _Values:
-    """The recorded value function."""
+    """The recorded value function; `size` is that of its terms anywhere in the box, at most."""
 
-    def __init__(self, record: Record, dimension: int) -> None:
+    def __init__(self, model: StepModel, record: Record) -> None:
+        dimension = model.dimension
         self.coef = record.numbers("coef")
         self.terms = record.parts("terms", len(self.coef))
         self.forms = np.zeros((len(self.coef), dimension))
@@ -74,6 +82,11 @@ class _Values:
         unknown = set(self.kind) - {"constant", "coordinate", "hinge", "clip"}
         if unknown:
             raise FileError(f"a term is a {min(unknown)}, which is not known here")
+        reach = np.maximum(np.abs(model.lower), np.abs(model.upper))
+        largest = np.where(
+            [kind == "constant" for kind in self.kind], 1.0, np.abs(self.forms) @ reach
+        )
+        self.size = float(np.abs(self.coef) @ (largest + np.abs(self.number)))
 
     def __call__(self, states: FloatArray) -> FloatArray:
         found = np.zeros(len(states))
@@ -116,13 +129,13 @@ def _states(model: StepModel, values: _Values, action: int, complete: bool) -> F
     return np.asarray(states[(states >= low) & (states <= high)][:, None])
 
 
-def _violation(model: StepModel, values: _Values, action: int, states: FloatArray) -> float:
-    """Return the largest violation of an action at some states."""
-    worst = -np.inf
+def _least_slack(model: StepModel, values: _Values, action: int, states: FloatArray) -> float:
+    """Return the least slack of an action at some states."""
+    least = np.inf
     for part in blocks(len(states), _BLOCK // model.n_nodes):
         some = states[part]
         cost, chance, after = model.loops.expand(some, np.full(len(some), action))
         ahead = values(after.reshape(-1, model.dimension)).reshape(chance.shape)
         slack = cost + model.discount * (chance * ahead).sum(axis=1) - values(some)
-        worst = max(worst, -float(slack.min()))
-    return worst
+        least = float(np.minimum(least, slack.min()))  # NaN stays NaN
+    return least

@@ -291,6 +291,7 @@ class _Estimate:
         value = initial - priced.violation / (1.0 - model.discount)
         terms = np.abs(np.append(1.0, model.initial_mean)) @ np.abs(priced.coef) + abs(value)
         value -= (len(priced.coef) + 2) * np.finfo(float).eps * float(terms)
+        cost = max(cost, value)  # no policy costs less, whatever was simulated
         record = {**_plain_record(result, told), "coef": priced.coef.tolist()}
         return Certificate(
             bound=cost - value, kind="estimated", reason=SIMULATED, value=value, cost=cost,
@@ -348,6 +349,7 @@ class _Estimate:
         cost, horizon, unknown = self._upper_cost(model)
         if unknown:
             return self._only_value(model, result, found, unknown, "exact", recorded)
+        cost = max(cost, found.value)  # no policy costs less, whatever was simulated
         record = {**_plain_record(result, _NOT_RECORDED), "coef": found.coef.tolist()}
         return Certificate(
             bound=cost - found.value, kind="exact", reason=reason, value=found.value, cost=cost,

@@ -174,6 +174,8 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
         margin[doubtful] -= n_terms * _UNIT_TWICE * size[doubtful] + _UNIT * np.abs(
             margin[doubtful]
         )
+    if not (np.isfinite(values.size).all() and np.isfinite(margin).all()):
+        raise FileError("the values are too large: what they prove cannot be computed")
     # Lowering by a constant adds at least `left` of it to every row.
     shift = max(0.0, -float(margin.min())) / left * (1.0 + gamma(8))
     initial = _initial_value(model, values, unit)

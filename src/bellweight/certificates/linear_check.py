@@ -40,7 +40,7 @@ def linear_checks(certificate: Certificate, model: LinearModel) -> tuple[list[Ch
     initial, before = (float(r[0] + model.initial_mean @ r[1:]) for r in (coef, solved))
     size = abs(coef[0]) + float(np.abs(model.initial_mean) @ np.abs(coef[1:]))
     value = initial - violation / (1.0 - model.discount) - gamma(len(coef) + 16) * size
-    cost = _simulated_cost(certificate, model, record)
+    cost = max(_simulated_cost(certificate, model, record), value)
     unit = abs(cost)
     scale = TOLERANCE * max(unit, abs(value))
     checks = [

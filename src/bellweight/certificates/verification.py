@@ -198,14 +198,21 @@ def _simulated(certificate: Certificate, model: FunctionModel) -> tuple[list[Che
         same("reason", certificate.reason, reason),
         *without(certificate, *COROLLARY),
         near("bound", certificate.bound, certificate.cost - value, scale),
+        _no_less(certificate, value, scale),
         *complete(certificate, ("confidence", "episodes", "horizon", "violation")),
     ]
     return [*proven, *checks], [
         *notes,
-        "not checked: the policy's cost, which is simulated, and violation and repair, which are "
-        "about the coefficients before",
+        "not checked: the policy's cost, which is simulated, with its confidence, seed, episodes "
+        "and horizon, and violation and repair, which are about the coefficients before",
         f"{WORDS}, and record.moments, which the statement does not use",
     ]
+
+
+def _no_less(certificate: Certificate, value: float, allowed: float) -> Check:
+    """Check that the policy is not said to cost less than any policy can."""
+    holds = certificate.cost >= value - allowed
+    return Check("cost", certificate.cost, f"at least {value:.6g}", holds)
 
 
 def _local_value(model: FunctionModel, record: Record) -> tuple[float, list[str]]:

@@ -141,6 +141,9 @@ FLAT: Final = 1e-13
 DOUBLED_ROUNDING: Final = 1e-27
 """A difference of numbers with twice the digits is zero below this share of them."""
 
+DOUBLED_SUM: Final = 1e-29
+"""Error of a sum with twice the digits that rounding alone may leave, relative to its terms."""
+
 DOUBLED_VIOLATION: Final = 1e-21
 """With twice the digits, a row is violated beyond this share of the size of its terms."""
 

@@ -125,7 +125,7 @@ def difference_chart(
     more = len(others) - len(said)
     alt = f"Costs minus {reference}. {' '.join(said)}" + (f" And {more} more." if more else "")
     return Chart(
-        name, title, "difference in expected discounted cost", "", (zero, points), alt,
+        name, title, "difference in cost", "", (zero, points), alt,
         x_range=_around_zero(means, widths, least), y_names=tuple(shown),
     )  # fmt: skip
 

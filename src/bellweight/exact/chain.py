@@ -39,7 +39,8 @@ _ROUGH = 1e-12  # residuals of an iteration that are more than this share of an 
 class Chain:
     """The transition matrix of a policy (S, S), with solvers for the discounted systems.
 
-    With `is_slow` iterations are known to take longer than elimination, and are not tried. With
+    `like` is the chain of a similar policy, which was solved: where it was eliminated iterations
+    are not tried, and where elimination was too dear nothing is counted again. With
     `is_solved_once` elimination has to be quicker than one iteration to be done at once.
     """
 
@@ -48,12 +49,13 @@ class Chain:
         transition: sparse.csr_array | Callable[[], sparse.csr_array],
         discount: float,
         *,
-        is_slow: bool = False,
+        like: Chain | None = None,
         is_solved_once: bool = False,
     ) -> None:
         self._given = transition
         self.discount = discount
-        self._is_slow = is_slow
+        self._is_slow = like is not None and like.is_eliminated
+        self._is_dear = like is not None and not like.is_eliminated
         self._is_solved_once = is_solved_once
         self._way: Elimination | None = None  # that was taken
         self._factors: Factors | None = None
@@ -174,6 +176,8 @@ class Chain:
         """The elimination that is done before any iteration is tried."""
         if self._is_slow:
             return self._cheapest
+        if self._is_dear:
+            return None
         left = 1.0 - self.discount
         # Plain iteration takes no longer than this, whatever the chain, and GMRES as a rule no
         # longer than what follows.

@@ -74,8 +74,7 @@ def optimal(model: TabularModel) -> Optimal:
         tol = min(tol, _INEXACT * float(gain.max()))
         pairs = np.where(improved, following, pairs)
         pairs = _onward(model, chain, best, pairs)
-        # Chains of two policies that follow each other are alike: what was slow is slow again.
-        chain = Chain(matrix[pairs], model.discount, is_slow=chain.is_eliminated)
+        chain = Chain(matrix[pairs], model.discount, like=chain)
         cost = model.cost[pairs]
     raise SolverError(Status.FAILED, f"policy iteration took over {_MAX_IMPROVEMENTS} improvements")
 

@@ -27,6 +27,8 @@ from bellweight.models.kernels.layouts import Scale
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_blocks import RowBlock, found_in, joined
 
+_KEPT_SHARE = 0.5  # features for each transition that are kept: a third of the memory of the table
+
 
 @dataclass(frozen=True)
 class AllRows:
@@ -95,10 +97,16 @@ class TabularRows(ListedRows):
     is_complete = True
 
     def __init__(self, model: TabularModel, basis: Basis) -> None:
-        super().__init__(basis, model.states, model.discount)
         self.model = model
+        super().__init__(basis, model.states, model.discount)
         self.pair_start = model.pair_start
         self.pair_cost = model.cost
+
+    @property
+    def _is_small(self) -> bool:
+        # Or small beside the table itself.
+        n_entries = len(self._points) * self._n_basis
+        return super()._is_small or n_entries <= _KEPT_SHARE * self.model.transition.nnz
 
     def block(self, states: slice) -> TableBlock:
         pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])

@@ -53,8 +53,10 @@ class ListedRows(RowSource):
         self._sparse = sparse.issparse(first)
         self._n_basis = int(first.shape[1])
         self._cache: Matrix | None = None
-        if self._is_small or self._sparse:
+        if self._sparse:
             self._cache = self._checked_features(states)
+        elif self._is_small:
+            self._cache = self._kept_features()
         if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
             # Only of an Indicator is it known that its functions are independent and add up to one.
             self._cache, self._sparse = self.features(slice(None)).toarray(), False
@@ -289,6 +291,13 @@ class ListedRows(RowSource):
         for start in range(0, len(self._points), _BLOCK_STATES):
             states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
             yield states, self.features(states)
+
+    def _kept_features(self) -> FloatArray:
+        """Return the features of all states, computed block by block: bases take memory, too."""
+        kept = np.empty((len(self._points), self._n_basis))
+        for states, block in self._feature_blocks():
+            kept[states] = block
+        return kept
 
     def state_blocks(self, n_pairs: int | None = None) -> Iterator[slice]:
         """Cut the states into ranges with about this number of pairs each."""

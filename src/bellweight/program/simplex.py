@@ -238,6 +238,9 @@ class Tableau:
         self.take(basis, units)
         self._forgiven = np.isin(self.basis, forgiven)
         still = np.isin(self.basis, zero)  # what steps of length zero have left there is zero
+        # So is what seems to be missing, but is rounding: otherwise the search goes in circles.
+        terms = np.abs(self.moments.high) @ np.abs(self.inverse.high)
+        still |= self.short & (np.abs(self.dual.high) <= tolerances.DOUBLED_SUM * terms)
         self.dual.high[still] = self.dual.low[still] = 0.0
         self.age = 0
 

@@ -433,7 +433,10 @@ def _checks(subject: Subject) -> Iterator[Section]:
     result, certificate = subject.result, subject.certificate
     audit = Table(
         "",
-        (Column("what", "what was checked", right=False), Column("size", "size", "{:.3g}".format)),
+        (
+            Column("what", "what was checked", right=False),
+            Column("size", "size", lambda value: f"{value + 0.0:.3g}"),
+        ),
         tuple(
             {"what": _AUDIT.get(field, field), "size": value}
             for field, value in vars(result.audit).items()

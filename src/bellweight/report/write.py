@@ -22,7 +22,6 @@ from bellweight.report.result_page import Subject, result_page
 from bellweight.results.result import Result
 
 EPISODES = 2_000
-_VAGUE = 0.1  # a half-width of more than this share of the cost
 
 
 def report(
@@ -133,13 +132,6 @@ class _Study:
             return self._episodes
         return max(2, min(self._episodes, result.judgement.episodes))
 
-    def _is_vague(self, result: Result, model: Model) -> bool:
-        """Return whether the policy's cost is not known, or so badly that a page needs more."""
-        if result.cost is None or result.judgement is None or backend_of(model).is_slow:
-            return result.cost is None
-        few = result.judgement.episodes < self._episodes
-        return few and result.cost.half_width > _VAGUE * abs(result.cost.mean)
-
     def subject(
         self,
         result: Result,
@@ -156,7 +148,7 @@ class _Study:
                 doubts.append(f"The states cannot be shown: {problem}")
                 result = replace(result, policy=replace(result.policy, model=None))
         model = result.policy.model
-        if model is not None and evaluation is None and self._is_vague(result, model):
+        if model is not None and evaluation is None and result.cost is None:
             evaluation = evaluate(
                 model, result.policy, self._episodes, seed=result.fresh_seed, jobs=self._jobs
             )
