@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from measure import Line, exponent
+from measure import Line, growth
 
 import bellweight as bw
 from bellweight.common.streams import stream_keys
@@ -29,10 +29,8 @@ def run(*, quick: bool = False) -> list[Line]:
     drawn = model.sample_initial(0, sizes[-2], stream_keys(1)[0])
     np.unique(drawn, axis=0)
     peer = time.process_time() - began
-    times = ", ".join(f"{n:,}: {t:.3g} s" for n, t in zip(sizes, taken, strict=True))
     wrong = "" if len(found) == sizes[-1] else "states are missing"
     return [
-        Line("distinct_states", exponent(sizes, taken), "exponent", target=MOST_GROWTH, limit=True,
-             notes=(f"states and seconds: {times}",), wrong=wrong),
-        Line("distinct_states.peer", taken[-2], "s", peer, peer / taken[-2], 1.0),
+        growth("distinct_states", sizes, taken, MOST_GROWTH, "states"),
+        Line("distinct_states.peer", taken[-2], "s", peer, peer / taken[-2], 1.0, wrong=wrong),
     ]  # fmt: skip

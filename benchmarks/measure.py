@@ -106,6 +106,22 @@ def exponent(sizes: Sequence[float], taken: Sequence[float]) -> float:
     return sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True)) / spread
 
 
+MOMENT = 0.1  # seconds: the growth of times that all end sooner is decided by noise
+
+
+def growth(
+    name: str, sizes: Sequence[float], taken: Sequence[float], most: float, unit: str
+) -> Line:
+    """Return the exponent of CPU times, at most `most`; not judged where all times are moments."""
+    found = exponent(sizes, taken)
+    pairs = zip(sizes, taken, strict=True)
+    times = f"{unit} and CPU seconds: {', '.join(f'{n:,}: {t:.3g} s' for n, t in pairs)}"
+    if found > most and max(taken) < MOMENT:
+        reason = f"an exponent of {found:.2f}, but of times decided by noise; {times}"
+        return Line(name, skipped=reason)
+    return Line(name, found, "exponent", target=most, limit=True, notes=(times,))
+
+
 def losses(lines: list[dict[str, Any]], base: list[dict[str, Any]], most: float) -> list[str]:
     """Return which figures are worse than those of an earlier run by more than a share `most`.
 

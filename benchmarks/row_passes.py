@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from hand_network import worst_rows
-from measure import Line, exponent, take_turns
+from measure import Line, growth, take_turns
 from network import value_function
 from simulation import busy, hashing
 
@@ -51,13 +51,11 @@ def run(*, quick: bool = False) -> list[Line]:
     apart = abs(found.violation + float(least.min()))
     wrong = "" if apart <= 1e-9 * abs(found.violation) else f"violations differ by {apart:.2g}"
     sizes = QUICK_SIZES if quick else SIZES
-    times = ", ".join(f"{n:,}: {t:.3g} s" for n, t in zip(sizes, taken, strict=True))
     return [
         Line("row_passes.hand", ours, "s", peer, peer / ours, 1.0 / MOST_TIMES, wrong=wrong,
              notes=(f"{ours / peer:.2f} times the arithmetic; {1e9 * ours / len(states):.0f} ns "
                     f"for each of {len(states):,} states with 18 rows",)),
-        Line("row_passes", exponent(sizes, taken), "exponent", target=MOST_GROWTH, limit=True,
-             notes=(f"states and CPU seconds of a pass: {times}",)),
+        growth("row_passes", sizes, taken, MOST_GROWTH, "states"),
         Line("row_passes.memory", memory, "GB", target=MOST_MEMORY, limit=True,
              notes=(f"{rows.n_pairs:,} rows x 45; the rows themselves hold "
                     f"{rows.n_bytes / 1e6:.0f} MB",)),

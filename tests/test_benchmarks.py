@@ -35,7 +35,7 @@ def test_a_quick_run_writes_figures_and_a_page(figures: tuple[Path, Path]) -> No
     assert report["machine"]["processor"]
     page = figures[1].read_text(encoding="utf-8")
     assert "| distinct_states.peer |" in page
-    assert "states and seconds: 3,000:" in page
+    assert "states and CPU seconds: 3,000:" in page
 
 
 def test_noise_far_below_a_limit_is_no_loss() -> None:

@@ -214,7 +214,7 @@ def test_the_greedy_policy_may_cycle() -> None:
     first, second = result.phases
     assert np.allclose(occupied(first.policy)[0], second.moments, rtol=1e-9)
     assert np.allclose(occupied(second.policy)[0], first.moments, rtol=1e-9)
-    assert "DIA" in result.status.remedy
+    assert "Adaptive" in result.status.remedy
     assert "phase 2" in str(result)
     assert all(entry.dual_share is None for entry in result.history)
 
