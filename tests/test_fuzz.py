@@ -136,10 +136,9 @@ def test_a_run_can_be_cut_and_gone_on_with(tmp_path: Path) -> None:
     assert "all" in told.stdout
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="CPU time has no limit there")
 def test_a_case_that_computes_too_long_is_ended_and_the_next_is_run() -> None:
     found = list(records(["kinks-4000-18-empty", 8], jobs=1, limit=1.0))
-    assert found[0]["wrong"] == [("hang", "too much time of the CPU")]
+    assert [kind for kind, _ in found[0]["wrong"]] == ["hang"]
     assert {line["case"] for line in found} == {"kinks-4000-18-empty", 8}
 
 
