@@ -26,13 +26,12 @@ from scipy import sparse
 from scipy.linalg import lstsq
 
 from bellweight.common.checks import FloatArray
-from bellweight.exact.grouping import GroupedSweep
+from bellweight.exact.grouping import SWEEP, GroupedSweep
 from bellweight.exact.passes import follow, follow_pairs, orthogonalise, spread_pairs
 from bellweight.models import TabularModel
 
 _CYCLE = 30  # the most approximations or sweeps of a turn
 _DIRECTIONS = 40  # of GMRES before it starts again
-_SWEEP = 2.3  # passes in the time of one sweep, forwards and backwards
 _PART = 0.3  # entries passed in the time that each number of a direction takes, for each other one
 _SURE = 0.2  # of the tolerance, because the residual spreads in another way at the end
 _LOOKS = 3  # directions between two looks at how far GMRES has come
@@ -61,6 +60,7 @@ class FixedPoint:
         self._matrix = matrix
         self._discount = discount
         self._order = 1 if is_transposed else np.inf
+        self.passes = 0.0  # of the last answer
 
     def size(self, vector: FloatArray) -> float:
         """Return the norm of a vector in which a residual bounds the error."""
@@ -86,10 +86,10 @@ class FixedPoint:
         gains = [np.inf, *_PROMISES][: len(methods)]
         residual = self.residual(x, constant)
         best, left = x, self.size(residual)
-        turn, passed = 0, 0.0
+        turn, self.passes = 0, 0.0
         while left > (enough := max(tol, self._rounding(x, constant))):
             expected = np.log(left / enough) / max(*gains, 1e-300)
-            if passed + (expected if turn >= len(methods) else 0.0) > most_passes:
+            if self.passes + (expected if turn >= len(methods) else 0.0) > most_passes:
                 return best, False
             if max(gains) <= _NO_GAIN * (1.0 - self._discount) and left <= _NEAR * enough:
                 break
@@ -106,7 +106,7 @@ class FixedPoint:
                 best, left = following, self.size(after)
             if share < 1.0:
                 x, residual = following, after
-            passed += passes
+            self.passes += passes
         return best, True
 
     @property
@@ -151,7 +151,7 @@ class FixedPoint:
         x = np.array(x)
         for _ in range(_CYCLE):
             self._grouped.sweep(constant, x)
-        return x, _SWEEP * _CYCLE
+        return x, SWEEP * _CYCLE
 
     def _gmres(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, float]:
         """Return x after one cycle of GMRES, and what it costs in passes over the matrix."""
@@ -185,7 +185,7 @@ class FixedPoint:
     @cached_property
     def _grouped(self) -> GroupedSweep:
         """The preconditioner."""
-        return GroupedSweep(self._matrix, self._discount)
+        return GroupedSweep(self._matrix, self._discount, is_transposed=self._order == 1)
 
 
 class MixedFixedPoint(FixedPoint):

@@ -152,9 +152,9 @@ def pair(  # type: ignore[no-untyped-def]
 
 @unmanaged
 def merge(  # type: ignore[no-untyped-def]
-    indptr, indices, data, group, members, places, starts, columns, sums
+    indptr, indices, data, down, up, group, members, places, starts, columns, sums
 ):
-    """Write the sums of the rows of each pair by pairs, a CSR matrix; return its entries.
+    """Write the sums of entries times down[row] up[column] by pairs, a CSR matrix; return how many.
 
     `places` (G,) says where a column stands in the row that is written, and is -1 before.
     """
@@ -166,13 +166,14 @@ def merge(  # type: ignore[no-untyped-def]
             if i < 0:
                 break
             for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                column = group[np.uint64(indices[k])]
+                j = np.uint64(indices[k])
+                column = group[j]
                 place = places[column]
                 if place < first:
                     place = n
                     places[column], columns[n], sums[n] = n, column, 0.0
                     n += 1
-                sums[place] += data[k]
+                sums[place] += down[i] * data[k] * up[j]
         starts[g + 1] = n
     return n
 
