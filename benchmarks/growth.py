@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import Line, exponent
+from measure import Line, exponent, growth
 from quantecon.markov import DiscreteDP
 from scipy import sparse
 from shapes import grid, random_graph
@@ -85,12 +85,11 @@ def _measured(model: bw.TabularModel) -> dict[str, float]:
 def _growth(tag: str, counts: list[int], found: dict[str, list[float]]) -> list[Line]:
     """Return the exponents in the number of transitions, with the times in the notes."""
     plain = exponent(counts, found.pop("pass"))
+    note = f"one plain pass: exponent {plain:.2f}"
     lines = []
     for work, taken in found.items():
-        times = ", ".join(f"{n:,}: {t:.3g} s" for n, t in zip(counts, taken, strict=True))
-        notes = f"transitions and seconds: {times}", f"one plain pass: exponent {plain:.2f}"
-        lines.append(Line(f"{work} {tag}", exponent(counts, taken), "exponent",
-                          target=MOST_GROWTH, limit=True, notes=notes))  # fmt: skip
+        line = growth(f"{work} {tag}", counts, taken, MOST_GROWTH, "transitions")
+        lines.append(replace(line, notes=(*line.notes, note)))
     return lines
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from growth import against_peers
-from measure import Line, exponent
+from measure import Line, growth
 from shapes import random_graph
 
 import bellweight as bw
@@ -55,10 +55,7 @@ def run(*, quick: bool = False) -> list[Line]:
     lines = []
     for name in taken[0]:
         seconds = [one[name] for one in taken]
-        times = ", ".join(f"{n:,}: {t:.3g} s" for n, t in zip(transitions, seconds, strict=True))
-        lines.append(Line(f"tables.{name}", exponent(transitions, seconds), "exponent",
-                          target=MOST_GROWTH, limit=True,
-                          notes=(f"transitions and CPU seconds: {times}",)))  # fmt: skip
+        lines.append(growth(f"tables.{name}", transitions, seconds, MOST_GROWTH, "transitions"))
     share = taken[-1]["verify"] / taken[-1]["certify"]
     lines.append(Line("tables.verify/certify", share, "times", target=MOST_VERIFY, limit=True))
     lines.append(against_peers("random", "tables.peer", model))

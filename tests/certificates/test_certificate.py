@@ -12,7 +12,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear_models import nonnegative
+from linear_models import desk, nonnegative
 
 import bellweight as bw
 from bellweight.certificates.certifying import generating_policy
@@ -367,3 +367,14 @@ def test_coefficients_that_no_certificate_holds_leave_the_loss_unproven() -> Non
     claimed = replace(certificate, bound=1.0, reason="").sealed()
     failed = {check.term for check in bw.verify(model, claimed).checks if not check.passed}
     assert failed == {"bound", "reason"}
+
+
+def test_long_episodes_are_fewer_by_default() -> None:
+    """At discount 0.9999 ten thousand took many minutes, in `certify` and again in `verify`."""
+    model = replace(desk(), discount=0.9999)
+    certificate = bw.certify(model, bw.solve(model, bw.Affine(), bw.Fixed(), judge=False))
+    assert certificate.episodes == 144
+    assert certificate.horizon is not None
+    assert certificate.bound is not None
+    assert certificate.bound <= 0.5 * float(certificate.cost or 0.0)
+    assert bw.verify(model, certificate).passed

@@ -41,7 +41,7 @@ from bellweight.certificates.descriptions import (
 from bellweight.certificates.enclosure import gamma, most_entering
 from bellweight.certificates.fields import fault
 from bellweight.certificates.reachable_box import reachable_box
-from bellweight.certificates.upper_cost import upper_cost
+from bellweight.certificates.upper_cost import chosen_episodes, upper_cost
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common import checks, files, identity, tolerances
 from bellweight.common.checks import FloatArray
@@ -83,7 +83,7 @@ def certify(
     result: Result,
     policy: Policy | None = None,
     *,
-    episodes: int = 10_000,
+    episodes: int | None = None,
     confidence: float = 0.95,
     seed: int | None = None,
     jobs: int | None = None,
@@ -94,7 +94,8 @@ def certify(
         model: the model that was solved.
         result: what `solve` returned for it.
         policy: whose loss it is; the result's own by default.
-        episodes: simulated for the cost where states cannot be listed.
+        episodes: simulated for the cost where states cannot be listed; 10,000 by default, and
+            fewer at discounts above 0.993, where they are long.
         confidence: of that cost, one-sided.
         seed: decides the random numbers; by default ones that the run did not use.
         jobs: how many workers simulate; all cores by default.
@@ -125,7 +126,7 @@ def certify(
         return (_unheld(found, result, problem) if problem else found).sealed()
     run = _Estimate(
         policy or result.policy,
-        checks.count(episodes, "episodes", least=2),
+        chosen_episodes(episodes, model.discount),
         checks.positive(confidence, "confidence", below=1.0),
         result.fresh_seed if seed is None else checks.count(seed, "seed", least=0),
         jobs,

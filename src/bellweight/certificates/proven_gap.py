@@ -10,7 +10,7 @@ from bellweight.backends import backend_of
 from bellweight.certificates.certifying import certify
 from bellweight.certificates.path_program import is_network, path_bound
 from bellweight.certificates.relaxation import RelaxedBound, TooManyStatesError, relaxed_bound
-from bellweight.certificates.upper_cost import upper_cost
+from bellweight.certificates.upper_cost import chosen_episodes, upper_cost
 from bellweight.common import checks
 from bellweight.models import Model
 from bellweight.policies import Policy
@@ -30,7 +30,7 @@ def found_gap(
     result: Result,
     policy: Policy | None,
     *,
-    episodes: int,
+    episodes: int | None,
     confidence: float,
     paths: int,
     horizon: int | None,
@@ -54,7 +54,8 @@ def found_gap(
     certain = found.lower_bound_kind == "exact"  # of the model itself, not of one with nodes
     if found.lower_bound is not None and certain and found.lower_bound >= bound:
         return found
-    cost, _, unknown = upper_cost(model, policy or result.policy, episodes, each, **settings)
+    n = chosen_episodes(episodes, model.discount)
+    cost, _, unknown = upper_cost(model, policy or result.policy, n, each, **settings)
     if unknown:
         return Gap(cost, bound, "unproven", unknown, _MORE_PATHS, None, "estimated")
     proof = _RELAXED.format(f"{paths:,}")

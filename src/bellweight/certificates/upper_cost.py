@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellweight.common import checks
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.models import Model
 from bellweight.policies import Policy
-from bellweight.simulation import one_sided
+from bellweight.simulation import default_horizon, one_sided
 
 HORIZON = "the cost after the horizon is not known"
 _TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
+_EPISODES = 10_000
+_FEWEST = 100
+_STEPS = 10_000_000  # of all episodes by default, until discount^t is below 0.001
+
+
+def chosen_episodes(episodes: int | None, discount: float) -> int:
+    """Return the number that was chosen, or by default fewer where episodes are long.
+
+    The costs of long episodes differ less from each other, and the limit counts what they do.
+    """
+    if episodes is not None:
+        return checks.count(episodes, "episodes", least=2)
+    return max(_FEWEST, min(_EPISODES, _STEPS // default_horizon(discount)))
 
 
 def upper_cost(

@@ -91,8 +91,13 @@ def certify(
         ),
     ] = None,
     episodes: Annotated[
-        int, typer.Option(min=2, help="Where states cannot be listed: how many to simulate.")
-    ] = 10_000,
+        int | None,
+        typer.Option(
+            min=2,
+            help="Where states cannot be listed: how many to simulate; 10,000 by default, fewer "
+            "where they are long.",
+        ),
+    ] = None,
     paths: Annotated[
         int,
         typer.Option(min=0, help="Also a lower bound by information relaxation, on so many paths."),

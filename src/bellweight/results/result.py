@@ -230,7 +230,7 @@ class Result(BaseResult, files.Changed):
         model: Model,
         policy: Policy | None = None,
         *,
-        episodes: int = 10_000,
+        episodes: int | None = None,
         confidence: float = 0.95,
         paths: int = 0,
         horizon: int | None = None,
