@@ -24,6 +24,7 @@ from bellweight.common.doubled import (
 )
 from bellweight.models import TabularModel
 from bellweight.models.kernels.layouts import Scale
+from bellweight.models.loops import Closest
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_blocks import RowBlock, found_in, joined
 
@@ -183,7 +184,7 @@ class TabularRows(ListedRows):
             for states, _ in self._feature_blocks()
         ]
         values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-        n_close, found = 8 + self._n_basis, []
+        n_close, found = 8 + self._n_basis, list[Closest]()
         # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():
@@ -197,7 +198,9 @@ class TabularRows(ListedRows):
             starts = self.pair_start[states.start : states.stop + 1] - pairs.start
             terms = np.zeros(len(slack))
             here = values.high[states]
-            found.append(found_in(pairs.start, slack, cost, here, starts, scale, n_close, terms))
+            part = found_in(pairs.start, slack, cost, here, starts, scale, n_close, terms)
+            assert part is not None
+            found.append(part)
         return joined(found, n_close).close
 
     def _dense_features(self, states: IntArray | slice) -> FloatArray:

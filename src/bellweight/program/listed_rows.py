@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from bellweight.common.status import BasisError
 from bellweight.common.workers import Pieces
 from bellweight.models.kernels.layouts import Scale
 from bellweight.program import conditioning
-from bellweight.program.row_blocks import RowBlock, joined
+from bellweight.program.row_blocks import RowBlock, closest_in, joined
 from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
@@ -176,14 +175,14 @@ class ListedRows(RowSource):
         scale = Scale(self.discount, unit, rounded, homogeneous)
         n_close, pieces = 8 + self._n_basis, self._pieces
         asked = self.asked(coef, sizes=self._finds_violations)
-        found = pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs)
+        found = pieces.map(closest_in, asked, scale, n_close, jobs=self.jobs)
         unsure = [k for k, part in enumerate(found) if part is None]
         if unsure:
             asked = self.asked(coef, sizes=True)
-            again = pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs, only=unsure)
+            again = pieces.map(closest_in, asked, scale, n_close, jobs=self.jobs, only=unsure)
             for k, part in zip(unsure, again, strict=True):
                 found[k] = part
-        answer = joined(chain.from_iterable(found), n_close)
+        answer = joined(found, n_close)
         self._finds_violations = answer.violation > 0.0
         return answer
 
@@ -327,10 +326,6 @@ _NO_CONSTANT = (
 def is_kept(n_entries: int) -> bool:
     """Return whether a matrix with this many entries is kept, not computed in every pass."""
     return n_entries <= _CACHED_ENTRIES
-
-
-def _closest_of(block: RowBlock, *asked: Any) -> Any:
-    return block.closest(*asked)
 
 
 def _slacks_of(block: RowBlock, asked: Any) -> FloatArray:

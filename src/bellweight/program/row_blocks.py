@@ -49,9 +49,9 @@ class RowBlock(ABC):
         scanned = self._scanned(self.pair_starts())
         return np.concatenate([self.slacks(asked, states)[0] for states in scanned])
 
-    def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest | None] | None:
-        """Return what each scan finds; None where sizes of terms are needed and not prepared."""
-        found: list[Closest | None] = []
+    def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest] | None:
+        """Return what scans find; None where sizes of terms are needed and not prepared."""
+        found: list[Closest] = []
         every, need_terms = self.pair_starts(), False
         for states in self._scanned(every):
             starts = every[states.start : states.stop + 1]
@@ -65,6 +65,7 @@ class RowBlock(ABC):
                 if terms is None:
                     return None
                 part = found_in(first, slack, cost, value, starts, scale, n_close, terms)
+                assert part is not None
             found.append(part)
         return found
 
@@ -109,14 +110,24 @@ def found_in(
     )  # fmt: skip
 
 
-def joined(parts: Iterable[Closest | None], n_close: int) -> Separation:
-    """Return the answer of a pass from those of its scans, in order."""
-    known = [part for part in parts if part is not None]
-    keys, relative, size, near, violations = zip(*known, strict=True)
-    order = np.argsort(np.concatenate(relative), kind="stable")[: MOST_CLOSE * n_close]
-    return Separation(
-        close=np.concatenate(keys)[order],
-        close_size=np.concatenate(size)[order],
-        near=np.concatenate(near),
-        violation=max(0.0, *violations),
-    )
+def closest_in(block: RowBlock, asked: Any, scale: Scale, n_close: int) -> Closest | None:
+    """Return the closest rows of a block, the part of a pass that is done where the block is."""
+    found = block.closest(asked, scale, n_close)
+    return None if found is None else _best(found, n_close)
+
+
+def joined(parts: Iterable[Closest], n_close: int) -> Separation:
+    """Return the answer of a pass from those of its blocks, in order."""
+    keys, _, size, near, violation = _best(parts, n_close)
+    return Separation(close=keys, close_size=size, near=near, violation=max(0.0, violation))
+
+
+def _best(parts: Iterable[Closest], n_close: int) -> Closest:
+    """Return the closest of the rows of some parts, and all near ones."""
+    keys, relative, size, near, violations = zip(*parts, strict=True)
+    slack = np.concatenate(relative)
+    order = np.argsort(slack, kind="stable")[: MOST_CLOSE * n_close]
+    return Closest(
+        np.concatenate(keys)[order], slack[order], np.concatenate(size)[order],
+        np.concatenate(near), max(violations),
+    )  # fmt: skip
