@@ -124,6 +124,15 @@ class TabularRows(ListedRows):
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
+        if self._cache is not None and not self._sparse:
+            from bellweight.program.compiled_scan import table_rows  # loads the compiler
+
+            matrix, rows = model.transition, np.zeros((len(keys), self._n_basis))
+            table_rows(
+                keys, matrix.indptr, matrix.indices, matrix.data, model.pair_state, self._cache,
+                self.discount, rows,
+            )  # fmt: skip
+            return rows, self.pair_cost[keys]
         following = model.transition[keys]
         needed, position = np.unique(following.indices, return_inverse=True)
         compact = sparse.csr_array(

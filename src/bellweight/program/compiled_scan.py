@@ -22,6 +22,24 @@ def expected_next(indptr, indices, data, values, expected):
 
 
 @unmanaged
+def table_rows(keys, indptr, indices, data, pair_state, features, discount, rows):
+    """Add to `rows` (n, K) phi(x) - discount E[phi(next)] of some pairs, given all features (S, K).
+
+    The order of operations is that of SciPy's products, whose overhead this spares few rows.
+    """
+    n_basis = features.shape[1]
+    for n in range(len(keys)):
+        key = np.uint64(keys[n])
+        for j in range(np.uint64(indptr[key]), np.uint64(indptr[key + np.uint64(1)])):
+            chance, state = data[j], np.uint64(indices[j])
+            for k in range(n_basis):
+                rows[n, k] += chance * features[state, k]
+        here = np.uint64(pair_state[key])
+        for k in range(n_basis):
+            rows[n, k] = features[here, k] - discount * rows[n, k]
+
+
+@unmanaged
 def scan(slack, cost, value, starts, scale, terms, place, relative, size, near, counts):
     """Find the rows of least relative slack and those that may be tight; see `kernels/closest`.
 

@@ -78,7 +78,8 @@ class RowBlock(ABC):
 
 def states_scanned(starts: IntArray) -> int:
     """Return how many states are scanned at a time; their pairs begin at `starts` (n + 1,)."""
-    return max(1, _SCANNED_PAIRS * (len(starts) - 1) // max(1, int(starts[-1])))
+    n_scans = max(1, round(int(starts[-1]) / _SCANNED_PAIRS))  # of equal size: no rest by itself
+    return max(1, -(-(len(starts) - 1) // n_scans))
 
 
 def found_in(
