@@ -28,6 +28,7 @@ from bellweight.models.loops import Closest
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_blocks import RowBlock, found_in, joined
 
+_FEW_TRANSITIONS = 1 << 19  # a pass over fewer ends before a second thread has begun
 _KEPT_SHARE = 0.5  # features for each transition that are kept: a third of the memory of the table
 
 
@@ -96,12 +97,17 @@ class TabularRows(ListedRows):
     """All rows of a tabular model; a row's key is its pair."""
 
     is_complete = True
+    _exact_moments: tuple[FloatArray, Doubled] | None = None  # the last weights and their moments
 
     def __init__(self, model: TabularModel, basis: Basis) -> None:
         self.model = model
         super().__init__(basis, model.states, model.discount)
         self.pair_start = model.pair_start
         self.pair_cost = model.cost
+
+    @property
+    def _few_pairs(self) -> int:  # type: ignore[override]
+        return max(1, _FEW_TRANSITIONS * self.n_pairs // self.model.transition.nnz)
 
     @property
     def _is_small(self) -> bool:
@@ -152,13 +158,20 @@ class TabularRows(ListedRows):
         return other
 
     def exact_rows(self, keys: IntArray) -> Doubled:
-        model = self.model
-        following = model.transition[keys]
-        chances = multiply(doubled(following.data), doubled(np.full(1, self.discount)))
-        features = self._dense_features(following.indices)
-        terms = multiply(chances.at((slice(None), None)), doubled(features))
-        ahead = total_by_group(terms, following.indptr)
-        return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
+        from bellweight.program.compiled_doubled import exact_table_rows  # loads the compiler
+
+        matrix = self.model.transition
+        first, ends = matrix.indptr[keys], matrix.indptr[np.asarray(keys) + 1]
+        counts = ends - first
+        entries = np.arange(counts.sum()) + np.repeat(ends - np.cumsum(counts), counts)
+        here = self._dense_features(self.model.pair_state[keys])
+        features = self._dense_features(matrix.indices[entries])
+        rows = Doubled(np.empty(here.shape), np.empty(here.shape))
+        scratch = np.empty((2, max(1, counts.max(initial=0))))
+        exact_table_rows(
+            counts, matrix.data[entries], features, here, self.discount, scratch, *rows
+        )
+        return rows
 
     @property
     def largest_cost(self) -> float:
@@ -166,6 +179,13 @@ class TabularRows(ListedRows):
         return float(np.abs(self.pair_cost).max())
 
     def exact_moments(self, weights: FloatArray) -> Doubled:
+        known = self._exact_moments
+        if known is None or not np.array_equal(known[0], weights):  # a solve asks several times
+            known = self._exact_moments = weights.copy(), self._exactly(weights)
+        return known[1]
+
+    def _exactly(self, weights: FloatArray) -> Doubled:
+        """Return Phi' weights (K,) to twice the digits."""
         found = doubled(np.zeros(self._n_basis))
         for states, block in self._feature_blocks():
             used = np.flatnonzero(weights[states])

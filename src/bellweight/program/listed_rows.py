@@ -28,7 +28,6 @@ from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
 _PIECE_PAIRS = 1 << 18  # at most, that are judged together, and sent together to far workers
-_FEW_PAIRS = 1 << 15  # fewer than these are not worth a piece of their own
 _MANY_PIECES = 8  # enough to keep a few workers busy to the end
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
@@ -67,6 +66,7 @@ class ListedRows(RowSource):
     jobs: int | None = None  # workers of a pass over the rows, all by default
     _finds_violations = True  # whether the pass before did
     _piece_times = 1  # pieces are so many times as large as others'
+    _few_pairs = 1 << 15  # fewer than these are not worth a piece of their own
 
     @abstractmethod
     def block(self, states: slice) -> RowBlock:
@@ -196,7 +196,7 @@ class ListedRows(RowSource):
     @cached_property
     def _pieces(self) -> Pieces:
         """The blocks that a pass is cut into; they live where they are worked on."""
-        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * _FEW_PAIRS))
+        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * self._few_pairs))
         n = max(n, -(-self.n_pairs // (self._piece_times * _PIECE_PAIRS)))
         return Pieces([self.block(states) for states in self.state_blocks(-(-self.n_pairs // n))])
 
