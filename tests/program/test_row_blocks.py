@@ -69,7 +69,7 @@ def test_scans_of_one_block_do_not_disturb_each_other(
         asked = rows.asked(coef, sizes=True)
         (whole,) = block.closest(asked, scale, 10_000) or []
         with monkeypatch.context() as patched:
-            patched.setattr(row_blocks, "_SCANNED_PAIRS", 50)
+            patched.setattr(row_blocks, "_SCANNED_PAIRS", 40)
             assert row_blocks.states_scanned(block.pair_starts()) <= 12
             parts = block.closest(asked, scale, 10_000) or []
         # Scans with a clearly violated row leave out the rows that may be tight.

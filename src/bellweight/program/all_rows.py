@@ -23,7 +23,7 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.models import TabularModel
-from bellweight.models.kernels.layouts import Scale
+from bellweight.models.kernels.layouts import Scale, writable
 from bellweight.models.loops import Closest
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_blocks import RowBlock, found_in, joined
@@ -63,34 +63,33 @@ class TableBlock(RowBlock):
         return self.starts
 
     def slacks(self, asked: _Values, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        pairs, here = self._places(states)
-        values = asked.values[here]
-        cost = self.cost[pairs]
-        ahead = self.discount * self._expected(asked.values, pairs)
-        return cost + ahead - self._by_pair(values, states), cost, values
+        cost = writable(self.cost[int(self.starts[states.start]) : int(self.starts[states.stop])])
+        here = asked.values[self.first_state + states.start : self.first_state + states.stop]
+        return self._ahead(asked.values, states, cost, here), cost, here
 
     def terms(self, asked: _Values, states: slice) -> FloatArray | None:
         if asked.sizes is None:
             return None
-        pairs, here = self._places(states)
-        ahead = self.discount * self._expected(asked.sizes, pairs)
-        return np.asarray(self._by_pair(asked.sizes[here], states) + ahead)
+        here = asked.sizes[self.first_state + states.start : self.first_state + states.stop]
+        none = np.zeros(int(self.starts[states.stop] - self.starts[states.start]))
+        return self._ahead(asked.sizes, states, none, -here)
 
-    def _expected(self, values: FloatArray, pairs: slice) -> FloatArray:
-        """Return the expected values (n,) of next states, given those of all states (S,)."""
-        from bellweight.program.compiled_scan import expected_next  # loads the compiler
+    def _ahead(
+        self, values: FloatArray, states: slice, cost: FloatArray, here: FloatArray
+    ) -> FloatArray:
+        """Return cost + discount E[values next] - here of the pairs of some states.
 
-        matrix, expected = self.transition, np.empty(pairs.stop - pairs.start)
-        pointer = matrix.indptr[pairs.start : pairs.stop + 1]
-        expected_next(pointer, matrix.indices, matrix.data, values, expected)
-        return expected
+        `values` are those of all states, `here` (s,) belongs to these, and `cost` (n,) to pairs.
+        """
+        from bellweight.program.compiled_scan import table_slacks  # loads the compiler
 
-    def _places(self, states: slice) -> tuple[slice, slice]:
-        pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
-        return pairs, slice(self.first_state + states.start, self.first_state + states.stop)
-
-    def _by_pair(self, numbers: FloatArray, states: slice) -> FloatArray:
-        return np.repeat(numbers, np.diff(self.starts[states.start : states.stop + 1]))
+        matrix, slack = self.transition, np.empty(len(cost))
+        starts = self.starts[states.start : states.stop + 1]
+        table_slacks(
+            starts, matrix.indptr, matrix.indices, matrix.data, values, self.discount, cost, here,
+            slack,
+        )  # fmt: skip
+        return slack
 
 
 class TabularRows(ListedRows):

@@ -9,16 +9,19 @@ from bellweight.models.kernels.closest import edge_of, keep_row
 
 
 @unmanaged
-def expected_next(indptr, indices, data, values, expected):
-    """Write the expected values (n,) after rows of transitions, left to right as SciPy does.
+def table_slacks(starts, indptr, indices, data, values, discount, cost, here, slack):
+    """Write cost + discount E[values next] - here of the pairs (n,) of some states.
 
-    Unlike SciPy it leaves other threads alone.
+    Those of state s are starts[s]:starts[s + 1]; `here` has one number for each state. Expected
+    values are added from left to right as SciPy does, which holds up other threads.
     """
-    for row in range(len(expected)):
-        total = 0.0
-        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            total += data[k] * values[np.uint64(indices[k])]
-        expected[row] = total
+    first = starts[0]
+    for state in range(len(here)):
+        for row in range(starts[state], starts[state + 1]):
+            total = 0.0
+            for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+                total += data[k] * values[np.uint64(indices[k])]
+            slack[row - first] = cost[row - first] + discount * total - here[state]
 
 
 @unmanaged

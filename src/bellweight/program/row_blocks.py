@@ -52,16 +52,14 @@ class RowBlock(ABC):
     def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest] | None:
         """Return what scans find; None where sizes of terms are needed and not prepared."""
         found: list[Closest] = []
-        every, need_terms = self.pair_starts(), False
+        every = self.pair_starts()
         for states in self._scanned(every):
             starts = every[states.start : states.stop + 1]
             slack, cost, value = self.slacks(asked, states)
             first, starts = self.first + int(starts[0]), starts - starts[0]
-            part = None
-            if not need_terms:
-                part = found_in(first, slack, cost, value, starts, scale, n_close)
-            if part is None:  # one scan that needs the sizes of terms is rarely alone
-                need_terms, terms = True, self.terms(asked, states)
+            part = found_in(first, slack, cost, value, starts, scale, n_close)
+            if part is None:  # it needs the sizes of terms
+                terms = self.terms(asked, states)
                 if terms is None:
                     return None
                 part = found_in(first, slack, cost, value, starts, scale, n_close, terms)
