@@ -21,7 +21,7 @@ from bellweight.exact.elimination import Band, Factors, cheapest_elimination
 from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.models import TabularModel
 
-_QUICK_PASSES = 200
+_QUICK_PASSES = 300  # elimination that costs no more than so many passes is done at once
 _CHEAP_PASSES = 1_000  # of an iteration before other ways are looked for
 _FEW_PASSES = 100  # for which of a table no matrix is made
 _DIGITS = 36.0  # logarithm of what rounding leaves of an error
