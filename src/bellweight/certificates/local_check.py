@@ -10,10 +10,11 @@ by definition. Then the violation V(x) - discount E[V(next)] - cost(x, a) of a r
 m plus the largest fall of a step, so it is enough to look at the grid up to there and at its slopes
 at the end.
 
-Nothing here uses row sources, linear programs or the elimination of `program`: for each action the
-largest violation is found by plain loops, in the order of least degree, highest number first, and
-sums are those of `math.fsum`, right to the last digit. Every table comes with how far its entries
-may be from the true ones. Shared with `certify` is the model's own local structure.
+Nothing here uses row sources, linear programs or the elimination of `program`: every action has a
+search of its own for the largest violation, which takes the variable with the fewest neighbours
+first and rounds all sums up. The tables themselves are made point by point with `math.fsum`, right
+to the last digit, and come with how far their entries may be from the true ones. Shared with
+`certify` is the model's own local structure.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ import numpy as np
 from bellweight.certificates.record import Record
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import FileError
-from bellweight.models.local import LocalStructure, Outcomes, Point, Table
+from bellweight.models.local import MOST_ENTRIES, LocalStructure, Outcomes, Point, Table
 
 _UNIT = 2.0**-53
 _ROUNDINGS = 32  # of a term: its products and differences
-_MOST_SUMS = 50_000_000
 _MOST_PARTS = 10_000
 
 
@@ -210,7 +210,7 @@ class _Check:
         self, scope: tuple[int, ...], function: Callable[[Point], tuple[float, float]]
     ) -> _Enclosed:
         shape = tuple(self.sizes[v] for v in scope)
-        if prod(shape) > _MOST_SUMS:
+        if prod(shape) > MOST_ENTRIES:
             raise FileError(f"a table over the coordinates {scope} is too large to check")
         values, spread = np.empty(shape), np.empty(shape)
         for place in np.ndindex(*shape):
@@ -227,33 +227,29 @@ def _at_last(table: Table, coordinate: int) -> Table:
 
 
 def _highest(tables: list[Table], sizes: Sequence[int]) -> float:
-    """Return a number that the largest sum of tables does not exceed, by plain loops."""
+    """Return a number that the largest sum of tables does not exceed, variable by variable."""
     left = list(tables)
-    work = 0
     while any(table.scope for table in left):
-        degree: dict[int, set[int]] = {}
+        near: dict[int, set[int]] = {}
         for table in left:
             for v in table.scope:
-                degree.setdefault(v, set()).update(table.scope)
-        v = min(degree, key=lambda u: (len(degree[u]), -u))
-        own = [table for table in left if v in table.scope]
-        scope = tuple(sorted(degree[v] - {v}))
-        shape = tuple(sizes[u] for u in scope)
-        work += prod(shape) * sizes[v]
-        if work > _MOST_SUMS:
-            raise FileError(f"a table over the coordinates {(*scope, v)} is too large to check")
-        values = np.empty(shape)
-        for place in np.ndindex(*shape):
-            point = dict(zip(scope, place, strict=True))
-            values[place] = max(_sum_at(own, {**point, v: x}) for x in range(sizes[v]))
-        left = [table for table in left if v not in table.scope] + [Table(scope, values)]
-    return _sum_at(left, {})
+                near.setdefault(v, set()).update(table.scope)
+        v = min(near, key=lambda u: (len(near[u]), -u))
+        scope = tuple(sorted(near[v]))
+        if prod(sizes[u] for u in scope) > MOST_ENTRIES:
+            raise FileError(f"a table over the coordinates {scope} is too large to check")
+        found = _sum_above([table for table in left if v in table.scope], scope)
+        rest = tuple(u for u in scope if u != v)
+        left = [table for table in left if v not in table.scope]
+        left.append(Table(rest, found.values.max(axis=scope.index(v))))
+    return float(_sum_above(left, ()).values)
 
 
-def _sum_at(tables: list[Table], point: Point) -> float:
-    """Return the sum of tables at a point, rounded up."""
-    total = fsum(float(table.values[tuple(point[v] for v in table.scope)]) for table in tables)
-    return total if total == -inf else total + 2.0 * _UNIT * abs(total)
+def _sum_above(tables: list[Table], scope: tuple[int, ...]) -> Table:
+    """Return the sum of tables over a larger scope, rounded up; minus infinity stays."""
+    parts = [table.over(scope) for table in tables]
+    size = sum(np.abs(np.where(np.isneginf(part), 0.0, part)) for part in parts)
+    return Table(scope, sum(parts, np.zeros(())) + 2.0 * len(parts) * _UNIT * size)
 
 
 def _initial(structure: LocalStructure, parts: list[Part], ends: dict[int, int]) -> float:

@@ -30,6 +30,7 @@ from bellweight.program.repair import Repaired
 _UNIT = 2.0**-53
 _SHRUNK = (0.0, *(10.0**-k for k in range(14, 3, -1)))
 _DOUBLINGS = 60  # of the shift of the constant
+_ROOM = 8.0  # times the errors along a tail: a verifier's bounds on them may be wider than ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +139,12 @@ def _above(values: Table, errors: Table) -> Table:
 
 
 def _slope_above(values: Table, errors: Table, coordinate: int) -> Table:
-    """Return the same for the difference of the last two values along a coordinate."""
+    """Return the same for the difference of the last two values along a coordinate, with room."""
     axis = values.scope.index(coordinate)
     last, error = np.moveaxis(values.values, axis, 0), np.moveaxis(errors.values, axis, 0)
-    spread = 1.01 * (error[-1] + error[-2]) + 4.0 * _UNIT * (np.abs(last[-1]) + np.abs(last[-2]))
+    spread = error[-1] + error[-2] + 2.0 * _UNIT * (np.abs(last[-1]) + np.abs(last[-2]))
     rest = tuple(v for v in values.scope if v != coordinate)
-    return Table(rest, (last[-1] - last[-2]) + spread)
+    return Table(rest, (last[-1] - last[-2]) + _ROOM * spread)
 
 
 def _largest(tables: list[Table], forbidden: list[Table], order: Order) -> float:
