@@ -154,12 +154,12 @@ def section(benchmark: Any, lines: Sequence[Line]) -> list[str]:
     ]
     remarks = []
     for line in lines:
+        unit = "" if line.unit == "exponent" else f" {line.unit}"
         ours, peer = (
-            "" if number is None else f"{number:.3g} {line.unit}"
-            for number in (line.ours, line.peer)
+            "" if number is None else f"{number:.3g}{unit}" for number in (line.ours, line.peer)
         )
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
-        target = f"at most {line.target:g}" if line.limit else f"ratio at least {line.target:.2g}"
+        target = f"ours <= {line.target:g}" if line.limit else f"ratio >= {line.target:.2g}"
         target = "" if line.skipped else target
         name = title(benchmark.FIGURES, line.name)
         text.append(f"| {name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")
