@@ -19,6 +19,7 @@ from mutations import put
 import bellweight as bw
 from bellweight.basis import ClippedProducts
 from bellweight.models import Law
+from bellweight.policies import DualSoftmax, Support
 from bellweight.problems.computers import computer_ring
 
 ODD: list[Any] = [
@@ -56,7 +57,7 @@ def local() -> tuple[bw.Certificate, Any]:
     )
     model = network.model(discount=0.9)
     result = bw.solve(model, bw.PiecewiseLinear([1, 3]), bw.Fixed(), rows=bw.LocalRows())
-    return bw.certify(model, result, network.longest_queue(), episodes=20), model
+    return bw.certify(model, result, episodes=20), model
 
 
 def factored() -> tuple[bw.Certificate, Any]:
@@ -235,7 +236,8 @@ def forged(certificate: bw.Certificate, **changes: Any) -> bw.Certificate:
 
 PROVEN = [
     "bound", "greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement",
-    "kind", "reason", "value", "value_kind", "cost", "evidence", "model_digest", "tolerance",
+    "kind", "reason", "value", "value_kind", "cost", "confidence", "evidence", "model_digest",
+    "tolerance", "seed", "episodes", "horizon",
 ]  # fmt: skip
 STATED = {
     "local": PROVEN,
@@ -362,6 +364,16 @@ def test_no_policy_costs_less_than_the_value(kind: str) -> None:
     ).passed
 
 
+@pytest.mark.parametrize("kind", ["estimated", "local", "factored", "step"])
+def test_a_cost_that_was_not_simulated_is_found_out(kind: str) -> None:
+    certificate, model = MADE[kind]()
+    for share in (0.5, 0.999, 1.001):
+        cost = certificate.value + share * (certificate.cost - certificate.value)
+        claim = forged(certificate, cost=cost, bound=cost - certificate.value)
+        failed = {check.term for check in bw.verify(model, claim).checks if not check.passed}
+        assert failed == {"cost", "bound"}
+
+
 def test_a_huge_negative_value_does_not_loosen_the_cost() -> None:
     certificate, model = tabular()
     low = [-1e12, *certificate.record["coef"][1:]]
@@ -418,13 +430,87 @@ def test_random_and_softmax_policies_are_verified() -> None:
         assert bw.verify(model, found).passed, str(bw.verify(model, found))
 
 
-def test_a_rule_cannot_be_verified_and_the_reason_is_said() -> None:
+def test_a_rule_cannot_be_recorded_and_is_given_to_verify() -> None:
     model = desk()
     result = bw.solve(model, bw.Affine(), bw.Fixed())
-    rule = bw.Rule(lambda states: np.column_stack([np.minimum(states[:, 0], 4), 0 * states[:, 0]]))
-    found = bw.verify(model, bw.certify(model, result, rule, episodes=20))
+
+    def rule(most: int) -> bw.Rule:
+        return bw.Rule(
+            lambda states: np.column_stack([np.minimum(states[:, 0], most), 0 * states[:, 0]])
+        )
+
+    certificate = bw.certify(model, result, rule(4), episodes=20)
+    found = bw.verify(model, certificate)
     assert not found.passed
-    assert "a Rule, which a certificate cannot hold" in " ".join(str(found).split())
+    assert "a Rule with functions of its own, which a certificate" in " ".join(str(found).split())
+    assert bw.verify(model, certificate, rule(4)).passed
+    other = bw.verify(model, certificate, rule(5))
+    assert not other.passed
+    assert "not the one that the certificate is about" in " ".join(str(other).split())
+    with pytest.raises(bw.errors.ArgumentError, match="leave it out"):
+        bw.verify(model, bw.certify(model, result, episodes=20), rule(4))
+
+
+# Policies of event models
+
+
+def test_every_policy_that_is_recorded_is_simulated_again() -> None:
+    network = bw.problems.QueueNetwork(
+        arrivals=[0.2, 0.0], services=[0.35, 0.3], routes=[1, None], groups=[[0, 1]]
+    )
+    model = network.model(discount=0.9)
+    result = bw.solve(model, bw.PiecewiseLinear([1, 3]), bw.Fixed(), rows=bw.LocalRows())
+    near = np.array([[1, 0], [0, 1], [1, 1], [2, 1]])
+    dual = Support(near, np.array([1, 0, 1, 0]), np.array([0.5, 1.0, 2.0, 1.0]))
+    several = np.array([result.coef, 0.5 * result.coef])
+    policies = [
+        bw.Uniform(),
+        bw.Greedy(basis=result.basis, coef=result.coef),
+        bw.Greedy(basis=result.basis, coef=several),
+        bw.Greedy(basis=bw.Polynomial(2), coef=np.arange(6.0), dual=dual),
+        DualSoftmax(dual, bw.Greedy(basis=result.basis, coef=result.coef), 0.3, 0.1),
+        DualSoftmax(dual, bw.Uniform(), 0.3, 0.1, extend=2.0),
+    ]
+    for policy in policies:
+        certificate = bw.certify(model, result, policy, episodes=20)
+        found = bw.verify(model, certificate)
+        assert found.passed, (policy, str(found))
+        again = certificate.record["policy"]
+        others = {
+            "kind": "greedy" if again["kind"] == "uniform" else "uniform",
+            "coef": np.negative(again.get("coef", 0.0)).tolist(),
+            "target": {"kind": "uniform" if isinstance(policy.target, bw.Greedy) else "greedy"}
+            if isinstance(policy, DualSoftmax) else None,
+            "temperature": 100.0,
+            "extend": 3.0,
+        }  # fmt: skip
+        for name in sorted(set(others) & set(again)):
+            changed = {**certificate.record, "policy": {**again, name: others[name]}}
+            wrong = bw.verify(model, forged(certificate, record=changed))
+            assert not wrong.passed, (policy, name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("values", [-0.5, 0.25]),
+        ("actions", [1, 7]),
+        ("actions", [1, -1]),
+        ("states", [[0, 1], [2, -1]]),
+        ("states", [[0, 1], [2, 1.5]]),
+        ("temperature", 0.0),
+        ("target", {"kind": "rule"}),
+    ],
+)
+def test_a_softmax_that_cannot_act_is_refused(entry: str, value: Any) -> None:
+    model = local()[1]
+    result = bw.solve(model, bw.PiecewiseLinear([1, 3]), bw.Fixed(), rows=bw.LocalRows())
+    dual = Support(np.array([[0, 1], [2, 1]]), np.array([1, 1]), np.array([0.5, 0.25]))
+    softmax = DualSoftmax(dual, bw.Uniform(), 0.3, 0.1)
+    certificate = bw.certify(model, result, softmax, episodes=20)
+    policy = {**certificate.record["policy"], entry: value}
+    record = {**certificate.record, "policy": policy}
+    assert not bw.verify(model, forged(certificate, record=record)).passed
 
 
 def test_the_violation_of_a_linear_model_is_proven_by_multipliers() -> None:

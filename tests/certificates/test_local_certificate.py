@@ -19,6 +19,7 @@ from bellweight.program import LocalRows
 CRISS_CROSS = QueueNetwork(
     [0.1, 0.1, 0.0], [0.35, 0.3, 0.2], routes=(2, None, None), groups=((0, 1), (2,))
 )
+RULE = CRISS_CROSS.static_priority((1, 0, 2))
 BASIS = bw.Stacked(bw.PiecewiseLinear([1, 2, 4]), ClippedProducts([(0, 1)], [2]))
 
 
@@ -34,8 +35,7 @@ def result(model: bw.EventModel) -> bw.Result:
 
 @pytest.fixture(scope="module")
 def certificate(model: bw.EventModel, result: bw.Result) -> bw.Certificate:
-    rule = CRISS_CROSS.static_priority((1, 0, 2))
-    return bw.certify(model, result, rule, episodes=2_000)
+    return bw.certify(model, result, RULE, episodes=2_000)
 
 
 def test_the_value_is_proven_over_all_states(
@@ -58,9 +58,11 @@ def test_the_value_is_below_the_optimum_of_large_truncations(certificate: bw.Cer
 def test_it_is_verified_by_other_code(
     model: bw.EventModel, certificate: bw.Certificate, tmp_path
 ) -> None:
-    assert bw.verify(model, certificate).passed, str(bw.verify(model, certificate))
+    checked = bw.verify(model, certificate, RULE)
+    assert checked.passed, str(checked)
     certificate.save(tmp_path / "certificate.json")
-    assert bw.verify(model, tmp_path / "certificate.json").passed
+    assert bw.verify(model, tmp_path / "certificate.json", RULE).passed
+    assert not bw.verify(model, tmp_path / "certificate.json").passed
 
 
 @pytest.mark.parametrize("change", ["value", "table", "slope"])
@@ -76,7 +78,7 @@ def test_a_forged_one_fails(model: bw.EventModel, certificate: bw.Certificate, c
     else:
         tables[1]["values"][-1] += 1.0
     forged = replace(certificate, record=record, value=value, bound=certificate.cost - value)
-    assert not bw.verify(model, forged.sealed()).passed
+    assert not bw.verify(model, forged.sealed(), RULE).passed
 
 
 def test_what_is_lowered_is_what_the_worst_row_needs(
@@ -135,3 +137,12 @@ def test_a_basis_that_is_not_local_proves_nothing(model: bw.EventModel) -> None:
     certificate = bw.certify(model, result, CRISS_CROSS.longest_queue(), episodes=100)
     assert certificate.kind == "unproven"
     assert bw.verify(model, certificate).passed
+
+
+def test_slopes_have_room_for_the_wider_error_bounds_of_the_verifier() -> None:
+    model = bw.problems.queue_network()
+    result = bw.solve(model, bw.PiecewiseLinear([1, 2, 4, 8]), bw.Fixed(), judge=False)
+    certificate = bw.certify(model, result, episodes=2, jobs=1)
+    assert certificate.value == pytest.approx(result.objective, rel=1e-8)
+    checked = bw.verify(model, certificate)
+    assert checked.passed, str(checked)

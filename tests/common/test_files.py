@@ -415,3 +415,38 @@ def test_loading_checks_the_kind(small_queue: bw.TabularModel, tmp_path: Path) -
     small_queue.save(tmp_path / "model.npz")
     with pytest.raises(bw.errors.FileError, match=r"holds a TabularModel, expected a Result"):
         bw.Result.load(tmp_path / "model.npz")
+
+
+def test_an_object_goes_through_json_and_nothing_is_lost() -> None:
+    basis = bw.Stacked(
+        bw.PiecewiseLinear([1, 2.5]), bw.bases.Radial([[0.0, 1.0], [2.0, 3.0]], width=0.5),
+        lower=np.array([-np.inf, 0.0, *[1.0] * 6]),
+    )  # fmt: skip
+    document = json.loads(json.dumps(files.to_plain(basis), allow_nan=False))
+    found = files.from_plain("here", document, bw.bases.Basis)
+    assert repr(found) == repr(basis)
+    states = np.array([[0.5, 1.5], [2.0, 0.0]])
+    assert np.array_equal(found.on(states)(states), basis.on(states)(states))
+    assert np.array_equal(found.lower, basis.lower)
+    assert files.is_whole(document)
+    assert not files.is_whole(files.to_plain(bw.bases.Custom(lambda states: states)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.pop("arrays"),
+        lambda d: d["arrays"].popitem(),
+        lambda d: next(iter(d["arrays"].values())).update(type="O"),
+        lambda d: next(iter(d["arrays"].values())).update(shape=[7]),
+        lambda d: next(iter(d["arrays"].values())).update(items=["x"]),
+        lambda d: d["content"].update(type="os.system"),
+        lambda d: d["content"].update(fields={}),
+        lambda d: d.update(format="2"),
+    ],
+)
+def test_a_damaged_object_in_json_is_refused(change: Any) -> None:
+    document = files.to_plain(bw.bases.Radial([[0.0, 1.0]], width=0.5))
+    change(document)
+    with pytest.raises(bw.errors.FileError, match=r"here"):
+        files.from_plain("here", document, bw.bases.Basis)

@@ -99,3 +99,8 @@ def test_a_factored_model_needs_no_list_of_joint_successors() -> None:
 def test_other_models_are_refused() -> None:
     with pytest.raises(bw.BellweightError, match="declared scopes"):
         bw.solve(bw.problems.single_queue(capacity=5), bw.Affine(), RaisedBound())
+
+
+def test_regularisation_is_refused() -> None:
+    with pytest.raises(bw.errors.ArgumentError, match="expected 0 with LocalRows"):
+        bw.solve(machines(), bw.Affine(), RaisedBound(), regularisation=1.0)

@@ -62,7 +62,6 @@ PLAIN_STEPS = 5_000
 USUAL_STATES = 2_000
 """Sampled states, where the user does not say which."""
 
-_TAIL_SAMPLE = 20_000
 _WHICH_ROWS = (
     "pass rows=SampledRows(sample_states(model, 5000)), rows=LocalRows() where the model declares "
     "its scopes and the basis has functions of few coordinates, or enumerate it with to_tabular()"
@@ -276,13 +275,7 @@ class FunctionBackend(Backend[AnyFunctionModel]):
         model = self.model
         if model.cost_growth is None:
             return None, "the model declares no cost_growth"
-        drawn = model.sample_initial(0, _TAIL_SAMPLE, stream_keys(0)[0])
-        states, place = np.unique(drawn, axis=0, return_inverse=True)
-        mask = model.admissible_mask(states)
-        number, action = np.nonzero(mask)
-        cost = np.full(mask.shape, -np.inf)
-        cost[mask] = np.abs(model.costs_of(states[number], action))
-        mean, width = mean_and_half_width(cost.max(axis=1)[place.ravel()])
+        mean, width = mean_and_half_width(model.first_costs)
         reason = "with 95 % confidence, as the first costs are estimated" if width > 0.0 else ""
         level = mean + 2.0 * width
         return growing_tail(model.discount, level, model.cost_growth, horizon), reason

@@ -1,22 +1,19 @@
-"""What `verify` knows about value functions over the box of a step model.
+"""What `verify` knows about value functions over the box of a step model in one dimension.
 
-A certificate of such a model records its value function V as plain functions with coefficients. In
-one dimension with declared bends the slack of an action,
+A certificate of such a model records its value function V as plain functions with coefficients.
+With declared bends the slack of an action,
 
     E[cost(x, a, w) + discount V(step(x, a, w))] - V(x),
 
 is a line between the ends of the box, the kinks of V, the bends, and the states from which a piece
 of the step meets a kink. It is least at one of these, so evaluating all of them proves the least
-slack, up to rounding. With other declarations rows are only evaluated at many states: a violation
-found there refutes a certificate, but finding none proves nothing.
+slack, up to rounding.
 
 Nothing here uses row sources, bases or the proofs of `program`. The model's own functions, its
 nodes and its declarations are shared with `certify`.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,30 +27,23 @@ from bellweight.models.laws import Law
 from bellweight.models.noise import product_nodes
 from bellweight.models.step import StepModel
 
-_LOOKED_AT = 4_096  # states where nothing can be proven here
 _BLOCK = 1 << 20  # next states at a time
 
 
-@dataclass(frozen=True)
-class BoxProof:
-    """The value that the recorded function proves, and whether that covers all rows."""
-
-    value: float
-    complete: bool
+def is_line(model: StepModel) -> bool:
+    """Return whether the rows of a box follow from finitely many states."""
+    return model.dimension == 1 and model.bends is not None
 
 
-def box_proof_of(model: StepModel, record: Record) -> BoxProof:
-    """Return what the recorded functions prove, lowered by the largest violation found."""
-    if model.bends is None and model.lipschitz is None:
-        raise FileError("the model declares nothing that a bound over its box follows from")
+def line_value(model: StepModel, record: Record) -> float:
+    """Return the value that the recorded functions prove, lowered by the largest violation."""
     values = _Values(model, record)
     laws = [] if callable(model.initial) else list(model.initial_laws)
     first = product_nodes([law for law in laws if isinstance(law, Law)], 1)
     if first is None or not laws or not all(isinstance(law, Law) for law in laws):
         raise FileError("the first states of the model have no finite law, so no value is proven")
-    complete = model.dimension == 1 and model.bends is not None
     slacks = [
-        _least_slack(model, values, action, _states(model, values, action, complete))
+        _least_slack(model, values, action, _turns(model, values, action))
         for action in range(model.n_actions)
     ]
     start = float(first[1] @ values(first[0]))
@@ -63,7 +53,7 @@ def box_proof_of(model: StepModel, record: Record) -> BoxProof:
     found = start - rounding - worst / (1.0 - model.discount)
     if not np.isfinite(found):
         raise FileError("the values are too large: what they prove cannot be computed")
-    return BoxProof(found, complete)
+    return found
 
 
 class _Values:
@@ -110,10 +100,8 @@ class _Values:
         return np.array([self.number[k] / self.forms[k, 0] for k in bent])
 
 
-def _states(model: StepModel, values: _Values, action: int, complete: bool) -> FloatArray:
-    """Return the states (n, d) at which the rows of an action are looked at."""
-    if not complete:
-        return np.asarray(model.spread_states(_LOOKED_AT), dtype=np.float64)
+def _turns(model: StepModel, values: _Values, action: int) -> FloatArray:
+    """Return the states (n, 1) at which the slack of an action may bend, and the ends."""
     low, high = float(model.lower[0]), float(model.upper[0])
     kinks, found = values.kinks(), [low, high]
     found += kinks.tolist()

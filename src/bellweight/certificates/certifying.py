@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from bellweight.backends import backend_of
+from bellweight.certificates.box_check import is_line
 from bellweight.certificates.certificate import (
     ALL_STATES,
     BEYOND,
@@ -32,7 +33,6 @@ from bellweight.certificates.certificate import (
 from bellweight.certificates.descriptions import (
     box_reason,
     describe_basis,
-    describe_linear_policy,
     describe_local_values,
     describe_policy,
     describe_terms,
@@ -41,6 +41,7 @@ from bellweight.certificates.descriptions import (
 from bellweight.certificates.enclosure import gamma, most_entering
 from bellweight.certificates.fields import fault
 from bellweight.certificates.reachable_box import reachable_box
+from bellweight.certificates.simulated_policy import describe_simulated
 from bellweight.certificates.upper_cost import upper_cost
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common import checks, files, identity, tolerances
@@ -275,7 +276,7 @@ class _Estimate:
 
     def linear(self, model: LinearModel, result: Result) -> Certificate:
         """Price over all states that can be reached, and simulate the cost."""
-        box, told = reachable_box(model), describe_linear_policy(self.policy)
+        box, told = reachable_box(model), describe_simulated(self.policy)
         rows = PricedRows(lower=box[0], upper=box[1], kernel=False).on(model, result.basis)
         try:
             priced = _priced(rows, result.coef)
@@ -331,7 +332,11 @@ class _Estimate:
         if found is None:
             why = no_bound(rows, model)
             return self._sampled(model, result, f"{NO_BOX}: {why}" if why else SAMPLED)
-        recorded = {"terms": describe_terms(rows.basis, model.dimension)}
+        recorded: dict[str, Any] = (
+            {"terms": describe_terms(rows.basis, model.dimension)}
+            if is_line(model)
+            else {"basis": files.to_plain(result.basis), "solved": result.coef.tolist()}
+        )
         kind, reason = proof_text(model)[0], box_reason(model)
         if kind == "exact":
             return self._proven(model, result, found, reason, recorded)
@@ -350,7 +355,8 @@ class _Estimate:
         if unknown:
             return self._only_value(model, result, found, unknown, "exact", recorded)
         cost = max(cost, found.value)  # no policy costs less, whatever was simulated
-        record = {**_plain_record(result, _NOT_RECORDED), "coef": found.coef.tolist()}
+        told = describe_simulated(self.policy)
+        record = {**_plain_record(result, told), "coef": found.coef.tolist()}
         return Certificate(
             bound=cost - found.value, kind="exact", reason=reason, value=found.value, cost=cost,
             violation=found.violation, repair=found.loss,
@@ -400,7 +406,7 @@ class _Estimate:
         )  # fmt: skip
 
 
-_NOT_RECORDED = {"kind": "unknown", "reason": "policies of event models are not recorded"}
+_NOT_RECORDED = {"kind": "unknown", "reason": "nothing is proven about the policy"}
 
 
 def _plain_record(result: Result, told: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellweight.basis import Basis, Indicator
 from bellweight.basis.compiled import CompiledBasis
+from bellweight.certificates.simulated_policy import describe_support
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, dense
 from bellweight.common.status import BasisError
@@ -17,9 +18,7 @@ from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
 from bellweight.models.local import grid
 from bellweight.policies import (
     DualSoftmax,
-    Greedy,
     Policy,
-    Support,
     TablePolicy,
     Uniform,
     by_state,
@@ -117,37 +116,15 @@ def describe_policy(model: TabularModel, policy: Policy) -> dict[str, Any]:
         return {"kind": "uniform"}
     if isinstance(policy, DualSoftmax):
         dual = policy.extended_dual(model)
-        own = replace(dual, states=dual.indices(model))
-        return _described_softmax(policy, own, describe_policy(model, policy.target))
+        return {
+            "kind": "softmax",
+            "target": describe_policy(model, policy.target),
+            **describe_support(replace(dual, states=dual.indices(model))),
+            "temperature": float(policy.temperature),
+            "smoothing_mass": float(policy.smoothing_mass),
+        }
     chances = checked_probabilities(model, policy)
     certain = np.flatnonzero(chances >= 1.0)
     if len(certain) == model.n_states:
         return {"kind": "actions", "actions": model.pair_action[certain].tolist()}
     return {"kind": "probabilities", "chances": chances.tolist()}
-
-
-def _described_softmax(
-    policy: DualSoftmax, dual: Support, target: dict[str, Any]
-) -> dict[str, Any]:
-    return {
-        "kind": "softmax",
-        "target": target,
-        "states": np.asarray(dual.states).tolist(),
-        "actions": np.asarray(dual.actions).tolist(),
-        "values": np.asarray(dual.values).tolist(),
-        "temperature": float(policy.temperature),
-        "smoothing_mass": float(policy.smoothing_mass),
-    }
-
-
-def describe_linear_policy(policy: Policy) -> dict[str, Any]:
-    """Return a policy of a linear model with all that decides its actions, or why that fails."""
-    if isinstance(policy, Uniform):
-        return {"kind": "uniform"}
-    if isinstance(policy, Greedy):
-        ties = None if policy.preference is None else np.asarray(policy.preference).tolist()
-        return {"kind": "greedy", "coef": np.asarray(policy.coef).tolist(), "preference": ties}
-    if isinstance(policy, DualSoftmax):
-        return _described_softmax(policy, policy.dual, describe_linear_policy(policy.target))
-    reason = f"the policy is a {type(policy).__name__}, which a certificate cannot hold"
-    return {"kind": "unknown", "reason": reason}

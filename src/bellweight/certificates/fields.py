@@ -21,7 +21,7 @@ FORMAT = 3
 HEADER = "bellweight_certificate"
 KINDS = ("exact", "estimated", "unproven")
 CHECKSUM = "checksum"
-_DEEPEST = 12  # levels of a record; ours has four
+_DEEPEST = 100  # levels of a record; a basis that is made of others has many
 _LARGEST = 2**63  # whole numbers beyond this are no seed, index or count
 _HUGE = 1e100  # sums of products of smaller numbers do not overflow
 

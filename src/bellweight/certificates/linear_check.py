@@ -19,19 +19,17 @@ from bellweight.certificates.claims import (
 from bellweight.certificates.enclosure import gamma
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.record import Record
+from bellweight.certificates.simulated_policy import simulated_cost
 from bellweight.certificates.weak_duality import least_slack
 from bellweight.common.checks import FloatArray
-from bellweight.common.status import FileError
-from bellweight.evaluation.evaluate import evaluate
 from bellweight.models import LinearModel
-from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform
+from bellweight.policies import Policy
 from bellweight.program import PricedRows
-from bellweight.simulation import one_sided
-
-_MOST_STEPS = 10**10  # simulated steps that a certificate may ask for
 
 
-def linear_checks(certificate: Certificate, model: LinearModel) -> tuple[list[Check], list[str]]:
+def linear_checks(
+    certificate: Certificate, model: LinearModel, policy: Policy | None
+) -> tuple[list[Check], list[str]]:
     """Add up what the multipliers prove, and simulate again on the certificate's own streams."""
     record = Record(certificate.record)
     coef = record.coefficients(model.dimension + 1)
@@ -40,7 +38,7 @@ def linear_checks(certificate: Certificate, model: LinearModel) -> tuple[list[Ch
     initial, before = (float(r[0] + model.initial_mean @ r[1:]) for r in (coef, solved))
     size = abs(coef[0]) + float(np.abs(model.initial_mean) @ np.abs(coef[1:]))
     value = initial - violation / (1.0 - model.discount) - gamma(len(coef) + 16) * size
-    cost = max(_simulated_cost(certificate, model, record), value)
+    cost = max(simulated_cost(certificate, model, policy), value)
     unit = abs(cost)
     scale = TOLERANCE * max(unit, abs(value))
     checks = [
@@ -74,50 +72,3 @@ def _largest_violation(
     rows = PricedRows(lower=box[0], upper=box[1], kernel=False).on(model, Affine())
     note = "not independent: the largest violation comes from the solver that certify uses"
     return rows.largest_violation(coef)[0], note
-
-
-def _simulated_cost(certificate: Certificate, model: LinearModel, record: Record) -> float:
-    """Return the upper confidence limit of the policy's cost over all time."""
-    episodes, horizon = certificate.episodes, certificate.horizon
-    if episodes is None or horizon is None or certificate.confidence is None:
-        raise FileError("episodes, horizon or confidence are missing, so nothing can be simulated")
-    if episodes * horizon > _MOST_STEPS:
-        raise FileError(
-            f"{episodes:,} episodes of {horizon:,} steps are more than {_MOST_STEPS:,} steps, "
-            "which are not simulated again"
-        )
-    policy = _linear_policy(model, record.part("policy"))
-    again = evaluate(model, policy, episodes, horizon=horizon, seed=certificate.seed)
-    if again.tail_bound is None:
-        raise FileError(f"the cost after the horizon is not known: {again.tail_reason}")
-    margin = one_sided(again.half_width, again.episodes, certificate.confidence)
-    return again.mean + margin + again.tail_bound
-
-
-def _linear_policy(model: LinearModel, policy: Record) -> Policy:
-    """Build the very policy that the certificate is about."""
-    kind = policy.text("kind")
-    if kind == "uniform":
-        return Uniform()
-    if kind == "greedy":
-        coef = policy.numbers("coef", model.dimension + 1)
-        ties = None
-        if policy.entries.get("preference") is not None:
-            ties = policy.numbers("preference", model.n_action_variables)
-        return Greedy(basis=Affine(), coef=coef, preference=ties, model=model)
-    if kind != "softmax":
-        raise policy.unknown()
-    values = policy.numbers("values")
-    dual = Support(
-        policy.table("states", len(values), model.dimension),
-        policy.table("actions", len(values), model.n_action_variables),
-        values,
-    )
-    temperature, extra = policy.number("temperature"), policy.number("smoothing_mass", least=0.0)
-    if temperature <= 0.0 or (values < 0.0).any():
-        raise FileError("the softmax has a temperature of zero or below, or a negative dual")
-    wrong = model.inadmissible(dual.states, dual.actions)
-    if wrong is not None:
-        raise FileError(f"the softmax takes an action that is not admissible: {wrong[1]}")
-    target = _linear_policy(model, policy.part("target"))
-    return DualSoftmax(dual, target, temperature, extra)

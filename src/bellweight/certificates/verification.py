@@ -11,15 +11,15 @@ What is independent of the code that made the certificate:
   evaluates the described values, rows and policies with an error bound on its own arithmetic and
   uses no row source, linear program or occupancy code.
 - Linear models: the largest violation, where multipliers prove it (`weak_duality.py`); they may
-  come from anywhere. Shared with `certify` are the box of reachable states (`reachable_box.py`),
-  the simulator and its policies, and the pricing solver where no multipliers are recorded. The
-  streams are the certificate's own. The outcome names each of them.
+  come from anywhere. Shared with `certify` are the box of reachable states (`reachable_box.py`) and
+  the pricing solver where no multipliers are recorded.
 - Event and factored models of local parts: the largest violation over all states, from the recorded
-  tables (`local_check.py`). Shared is the structure that the model declares; the simulated cost of
-  the policy is not checked.
+  tables (`local_check.py`). Shared is the structure that the model declares.
 - Step models that declare bends in one dimension: the largest violation over the box, from the
-  recorded functions (`box_check.py`). With other declarations rows are only looked at in many
-  states, which the outcome says. The simulated cost of the policy is not checked.
+  recorded functions (`box_check.py`). With other declarations the code of `certify` is run again.
+- Policies of all but tabular models are simulated again on the certificate's own streams, with the
+  simulator and the policies that `certify` uses (`simulated_policy.py`). The outcome names each of
+  these.
 - Unproven certificates state that nothing is proven about the loss; that is checked, and the value
   where it is said to be proven.
 """
@@ -33,7 +33,8 @@ from typing import Any
 import numpy as np
 
 from bellweight.backends import backend_of
-from bellweight.certificates.box_check import box_proof_of
+from bellweight.basis import Basis
+from bellweight.certificates.box_check import is_line, line_value
 from bellweight.certificates.certificate import (
     ALL_STATES,
     ENDLESS,
@@ -51,8 +52,10 @@ from bellweight.certificates.claims import (
     Check,
     complete,
     near,
+    proven_text,
     same,
     same_digest,
+    statement,
     unproven,
     without,
 )
@@ -61,14 +64,16 @@ from bellweight.certificates.fields import checksum, fault, read_fields
 from bellweight.certificates.linear_check import linear_checks
 from bellweight.certificates.local_check import proof_of
 from bellweight.certificates.record import Record
+from bellweight.certificates.simulated_policy import check_given, simulated_cost
 from bellweight.certificates.table_check import table_checks
 from bellweight.certificates.upper_cost import HORIZON
-from bellweight.common import identity
+from bellweight.common import files, identity
 from bellweight.common.status import ArgumentError, BellweightError, FileError
 from bellweight.display import facts_text, number_text
 from bellweight.models import LinearModel, Model, StepModel, TabularModel
 from bellweight.models.function_model import FunctionModel
-from bellweight.program import proof_text
+from bellweight.policies import Policy
+from bellweight.program import EventRows, proof_text, repaired_in_box
 
 
 @dataclass(frozen=True)
@@ -110,12 +115,18 @@ def _short(value: Any) -> str:
     return number_text(value) if isinstance(value, float) else str(value)
 
 
-def verify(model: Model, certificate: Certificate | str | os.PathLike[str]) -> Verification:
+def verify(
+    model: Model,
+    certificate: Certificate | str | os.PathLike[str],
+    policy: Policy | None = None,
+) -> Verification:
     """Compute a certificate again from the model, by other means, and compare term by term.
 
     Args:
         model: the model that the certificate speaks of.
         certificate: it, or the file of one.
+        policy: the one that it is about, where that is a function of the user's own, which no file
+            holds.
 
     Returns:
         The statements with their verdicts; `passed` says whether all hold.
@@ -146,28 +157,33 @@ def verify(model: Model, certificate: Certificate | str | os.PathLike[str]) -> V
         doubt = identity.doubt(certificate.model_digest, model.digest)
         return Verification((replace(known[0], found=f"{known[0].found}{doubt}"),))
     known.append(same("tolerance", certificate.tolerance, TOLERANCE))
+    check_given(certificate, policy)
     try:
         with np.errstate(all="ignore"):
-            checks, notes = _found(certificate, model)
+            checks, notes = _found(certificate, model, policy)
     except (BellweightError, ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as e:
         text = f"{type(e).__name__}: {e}"
         return Verification((*known, Check("record", "complete", text, passed=False)))
     return Verification((*known, *checks), tuple(notes))
 
 
-def _found(certificate: Certificate, model: Model) -> tuple[list[Check], list[str]]:
+def _found(
+    certificate: Certificate, model: Model, policy: Policy | None
+) -> tuple[list[Check], list[str]]:
     if isinstance(model, TabularModel):
         return table_checks(certificate, model)
     if not isinstance(model, LinearModel):
-        return _simulated(certificate, model)
+        return _simulated(certificate, model, policy)
     if certificate.kind == "unproven":
         told = certificate.reason
         known = told == ENDLESS or told.startswith((f"{HORIZON}: ", f"{PRICING}: "))
         return unproven(certificate, known=known)
-    return linear_checks(certificate, model)
+    return linear_checks(certificate, model, policy)
 
 
-def _simulated(certificate: Certificate, model: FunctionModel) -> tuple[list[Check], list[str]]:
+def _simulated(
+    certificate: Certificate, model: FunctionModel, policy: Policy | None
+) -> tuple[list[Check], list[str]]:
     """Check a model whose costs are simulated: the value, where it is proven, and what is said."""
     told = certificate.reason
     if certificate.kind == "unproven" and certificate.value_kind == "unproven":
@@ -182,61 +198,57 @@ def _simulated(certificate: Certificate, model: FunctionModel) -> tuple[list[Che
         kind, reason = "exact", ALL_STATES
     else:
         raise FileError("nothing can be proven of a model that does not say what its parts look at")
-    scale = TOLERANCE * max(abs(value), abs(certificate.cost))
-    proven = [
-        near("value", certificate.value, value, scale),
-        same("evidence", certificate.evidence, {}),
-    ]
     if certificate.kind == "unproven":
         known = told.startswith(f"{HORIZON}: ") or (kind != "exact" and told == reason)
         checks, others = unproven(certificate, known=known, value_kind=kind)
-        return [*proven, *checks], [*notes, *others]
+        proven = [
+            near("value", certificate.value, value, TOLERANCE * abs(value)),
+            same("evidence", certificate.evidence, {}),
+        ]
+        least = f"proven here: no policy costs less than {value:.10g}"
+        return [*proven, *checks], [least, *notes, *others]
     Record(certificate.record).coefficients()
-    checks = [
+    cost = max(simulated_cost(certificate, model, policy), value)
+    return [
         same("kind", certificate.kind, "exact"),
         same("value_kind", certificate.value_kind, kind),
         same("reason", certificate.reason, reason),
+        same("evidence", certificate.evidence, {}),
         *without(certificate, *COROLLARY),
-        near("bound", certificate.bound, certificate.cost - value, scale),
-        _no_less(certificate, value, scale),
-        *complete(certificate, ("confidence", "episodes", "horizon", "violation")),
-    ]
-    return [*proven, *checks], [
+        *statement(certificate, value, cost, 0.0, abs(cost), 0.0),
+        *complete(certificate, ("violation",)),
+    ], [
+        proven_text(value, cost, certificate.confidence),
         *notes,
-        "not checked: the policy's cost, which is simulated, with its confidence, seed, episodes "
-        "and horizon, and violation and repair, which are about the coefficients before",
+        "not independent: the simulator and its policies are those of certify, and the random "
+        "streams are the certificate's own",
+        "not checked: violation and repair, which are about the coefficients before",
         f"{WORDS}, and record.moments, which the statement does not use",
     ]
 
 
-def _no_less(certificate: Certificate, value: float, allowed: float) -> Check:
-    """Check that the policy is not said to cost less than any policy can."""
-    holds = certificate.cost >= value - allowed
-    return Check("cost", certificate.cost, f"at least {value:.6g}", holds)
-
-
 def _local_value(model: FunctionModel, record: Record) -> tuple[float, list[str]]:
-    """Search the rows of all states by plain loops, from the recorded tables alone."""
+    """Search the rows of all states, from the recorded tables alone."""
     assert model.structure is not None
     value = proof_of(model.structure, record).value
     return value, [
-        f"proven here: over all states, no policy costs less than {value:.10g}",
-        "independent: plain loops over the recorded tables, in another order, with exact sums",
+        "independent: a search of the recorded tables for each action, in another order",
         "not independent: which coordinates the parts of the model look at is the model's own word",
     ]
 
 
 def _box_value(model: StepModel, record: Record) -> tuple[float, list[str]]:
-    """Look at the rows of a box, from the recorded functions alone."""
-    found = box_proof_of(model, record)
+    """Judge the rows of a whole box, from the recorded functions."""
     own = "not independent: the model's functions, its nodes of the noise and what it declares"
-    if found.complete:
-        return found.value, [
-            f"proven here: over the whole box, no policy costs less than {found.value:.10g}",
-            own,
-        ]
+    if is_line(model):
+        return line_value(model, record), [own]
+    basis = files.from_plain("record.basis", record.part("basis").entries, Basis)
+    rows = EventRows(model, basis, model.check_states(model.spread_states(2)))
+    found = repaired_in_box(rows, model, record.numbers("solved", rows.n_basis))
+    if found is None:
+        raise FileError("the model declares nothing that a bound over its box follows from")
     return found.value, [
-        "not proven here: rows were looked at in many states of the box, and those between follow "
-        "from what the model declares by the code of certify",
+        "not independent: the largest violation over the box is found by the code of certify, from "
+        "record.solved and record.basis; record.coef is not used",
         own,
     ]

@@ -40,6 +40,8 @@ def stored_as(name: str) -> dict[str, str]:
 
 
 _HEADER = "bellweight"
+_KINDS = "biufU"  # of arrays: truth values, numbers and texts
+_SCALARS: dict[str, Callable[[str], Any]] = {"status": Status.__getitem__, "number": float}
 _Class = TypeVar("_Class", bound=type)
 _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
@@ -63,6 +65,13 @@ def storable(name: str, *, former: tuple[str, ...] = ()) -> Callable[[_Class], _
 
 class _DamagedError(FileError):
     """Something is wrong inside a file; the caller adds the name of the file."""
+
+
+_DAMAGE = (
+    FileError, ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError,
+    MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What reading a damaged file may raise."""
 
 
 class Saved:
@@ -171,33 +180,81 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
                 raise FileError(
                     f"{source} is not a Bellweight file: it was saved by something else"
                 )
-            header = json.loads(str(archive[_HEADER]))
-            _check_header(source, header, kinds)
-            found = _decode(header["content"], archive, header["format"])
-        missing = found.stored_fault() if isinstance(found, Checked) else ""
-        if missing:
-            raise _DamagedError(missing)
-        return found
-    except _DamagedError as problem:
-        raise _unreadable(source, problem) from None
-    except FileError:
-        raise
+            return _read(source, json.loads(str(archive[_HEADER])), archive, kinds)
     except FileNotFoundError:
         raise FileError(f"{source} does not exist: check the path") from None
+    except FileError as problem:
+        raise _unreadable(source, problem) from None
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
-    except (
-        ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError,
-        RuntimeError, zipfile.BadZipFile, zlib.error,
-    ) as problem:  # fmt: skip
+    except _DAMAGE as problem:
         raise _unreadable(source, problem) from None
 
 
-def _unreadable(source: Path, problem: Exception) -> FileError:
+def to_plain(thing: Any) -> dict[str, Any]:
+    """Return a registered object as words, numbers, lists and names, for a JSON document."""
+    arrays: dict[str, Any] = {}
+    tree = _encode(thing, arrays)
+    lists = {
+        name: {"type": array.dtype.str, "shape": list(array.shape), "items": array.ravel().tolist()}
+        for name, array in arrays.items()
+    }
+    document = {"format": FORMAT, "content": tree, "arrays": lists}
+    # JSON has no word for numbers that are not finite.
+    found: dict[str, Any] = json.loads(json.dumps(document), parse_constant=_named_number)
+    return found
+
+
+def _named_number(name: str) -> dict[str, str]:
+    return {"number": name}
+
+
+def from_plain(where: str, document: dict[str, Any], *kinds: type) -> Any:
+    """Read what `to_plain` returned; errors say where it stands."""
+    try:
+        arrays = {name: _listed(entry) for name, entry in document["arrays"].items()}
+        return _read(where, document, arrays, kinds)
+    except _DAMAGE as problem:
+        raise _unreadable(where, problem) from None
+
+
+def is_whole(document: dict[str, Any]) -> bool:
+    """Return whether nothing was left out of what `to_plain` returned."""
+    return not _left_out(document["content"])
+
+
+def _left_out(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_left_out, node))
+    if not isinstance(node, dict):
+        return False
+    return node.get("type") == _names[Unstored] or any(map(_left_out, node.values()))
+
+
+def _listed(entry: dict[str, Any]) -> np.ndarray[Any, Any]:
+    kind = np.dtype(entry["type"])
+    if kind.kind not in _KINDS:
+        raise _DamagedError(f"an array has the type {kind}")
+    items = [_decode(item, {}, FORMAT) for item in entry["items"]]
+    return np.array(items, dtype=kind).reshape(entry["shape"])
+
+
+def _read(source: Path | str, header: dict[str, Any], archive: Any, kinds: tuple[type, ...]) -> Any:
+    _check_header(source, header, kinds)
+    found = _decode(header["content"], archive, header["format"])
+    missing = found.stored_fault() if isinstance(found, Checked) else ""
+    if missing:
+        raise _DamagedError(missing)
+    return found
+
+
+def _unreadable(source: Path | str, problem: Exception) -> FileError:
+    if isinstance(problem, FileError) and not isinstance(problem, _DamagedError):
+        return problem
     return FileError(f"{source} is damaged or not a Bellweight file ({problem}): save it again")
 
 
-def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
+def _check_header(source: Path | str, header: dict[str, Any], kinds: tuple[type, ...]) -> None:
     version = header["format"]
     if not fits(version, int) or version < 1:
         raise _DamagedError("its format is no number from 1 on")
@@ -208,7 +265,7 @@ def _check_header(source: Path, header: dict[str, Any], kinds: tuple[type, ...])
         )
     name = header["content"].get("type")
     found = _class_of(name)
-    if found not in kinds:
+    if found is None or not issubclass(found, kinds):
         held = name if found is None else found.__name__
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise FileError(f"{source} holds a {held}, expected a {wanted}: pick another file")
@@ -222,7 +279,7 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     if isinstance(value, Status):
         return {"status": value.name}
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "biufU":
+        if value.dtype.kind not in _KINDS:
             raise FileError(f"an array of type {value.dtype} cannot be stored: convert it first")
         name = f"array{len(arrays)}"
         arrays[name] = value
@@ -244,8 +301,9 @@ def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
 def _decode(node: Any, archive: Any, version: int) -> Any:
     if not isinstance(node, dict):
         return node
-    if "status" in node:
-        return Status[node["status"]]
+    for word, read in _SCALARS.items():
+        if word in node:
+            return read(node[word])
     if "array" in node:
         array = archive[node["array"]]
         array.setflags(write=False)
@@ -260,6 +318,11 @@ def _decode(node: Any, archive: Any, version: int) -> Any:
         return tuple(_decode(item, archive, version) for item in node["tuple"])
     if "dict" in node:
         return {key: _decode(item, archive, version) for key, item in node["dict"].items()}
+    return _made(node, archive, version)
+
+
+def _made(node: dict[str, Any], archive: Any, version: int) -> Any:
+    """Return an object of a registered class, whose fields have the types that they should."""
     cls = _class_of(node["type"])
     if cls is None:
         raise _DamagedError(f"{node['type']} is unknown")

@@ -13,6 +13,7 @@ import numpy as np
 from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
+from bellweight.common.streams import stream_keys
 from bellweight.models import compile
 from bellweight.models.compile import Called, Source
 from bellweight.models.local import LocalStructure
@@ -23,6 +24,8 @@ from bellweight.models.spread import Box
 Written = tuple[tuple[Callable[..., Any], int], ...]
 """Functions `fn(state, features)` of a basis, with the number of their outputs."""
 
+
+_FIRST = 20_000  # first states in which costs are looked at
 
 ENDLESS = 2.0**62
 """The side of the box of a coordinate of whole numbers that has no bound."""
@@ -212,6 +215,17 @@ class FunctionModel(ABC):
     def sample_initial(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""
         return self.loops.initial_states(first, last, key)
+
+    @cached_property
+    def first_costs(self) -> FloatArray:
+        """The largest cost of an action, by size, in each of many first states that are drawn."""
+        drawn = self.sample_initial(0, _FIRST, stream_keys(0)[0])
+        states, place = np.unique(drawn, axis=0, return_inverse=True)
+        mask = self.admissible_mask(states)
+        number, action = np.nonzero(mask)
+        cost = np.full(mask.shape, -np.inf)
+        cost[mask] = np.abs(self.costs_of(states[number], action))
+        return np.asarray(cost.max(axis=1)[place.ravel()])
 
     def _check_compiles(
         self,
