@@ -159,7 +159,7 @@ def section(benchmark: Any, lines: Sequence[Line]) -> list[str]:
             "" if number is None else f"{number:.3g}{unit}" for number in (line.ours, line.peer)
         )
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
-        target = f"ours <= {line.target:g}" if line.limit else f"ratio >= {line.target:.2g}"
+        target = f"≤ {line.target:g}" if line.limit else f"ratio ≥ {line.target:.2g}"
         target = "" if line.skipped else target
         name = title(benchmark.FIGURES, line.name)
         text.append(f"| {name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")

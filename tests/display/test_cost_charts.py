@@ -29,5 +29,6 @@ def test_no_name_and_no_key_is_cut_in_a_picture() -> None:
     key = axes.get_legend()
     assert key is not None
     box = key.get_window_extent()
+    assert box.y1 <= axes.xaxis.label.get_window_extent().y0
     assert box.x0 >= 0.0
     assert box.x1 <= figure.bbox.x1

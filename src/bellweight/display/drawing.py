@@ -15,6 +15,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from bellweight.display.axes import light_frame, new_figure
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, palette_of
@@ -25,6 +26,7 @@ _DASHES = ("-", "--", "-.", (0, (8, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _PANEL = (4.8, 3.2)  # inches: two side by side are readable on a page
 _LOW = 1.9  # inches of a chart with few named rows
+_AXIS_WORDS = 0.45  # inches below an axis that its numbers and its name take
 _DPI = 190
 _MOST_NAMES = 12
 _TITLE_WIDTH = 50
@@ -99,7 +101,9 @@ def _separate_thousands(axes: Axes, chart: Chart) -> None:
 def _legend(axes: Axes, chart: Chart) -> None:
     """Name the lines: inside where there is room, below a chart whose rows take all of it."""
     if any(line.marks for line in chart.lines):
-        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 2}
+        down = ScaledTranslation(0.0, -_AXIS_WORDS, axes.figure.dpi_scale_trans)
+        below |= {"bbox_transform": axes.transAxes + down}
         below |= {"handlelength": 1.2, "handletextpad": 0.5, "columnspacing": 1.0}
         axes.legend(frameon=False, fontsize="small", **below)
     else:
