@@ -290,3 +290,32 @@ def test_more_distinct_states_than_there_are() -> None:
         bw.errors.ArgumentError, match=r"only 1 distinct states.*expected 2: ask for fewer"
     ):
         bw.sample_states(model, 2)
+
+
+def test_servers_that_may_rest_decide_as_the_rows_say() -> None:
+    """A choice without any event stands beside choices of one and of two events."""
+    chances = [
+        [0.2, *first, *second]
+        for first in ([0.0, 0.0], [0.3, 0.0], [0.1, 0.15])
+        for second in ([0.0], [0.25])
+    ]
+    model = bw.EventModel(
+        dimension=3, actions=len(chances), events=4, cost=total_of, probability=chances,
+        move=[[1, 0, 0], [-1, 1, 0], [-1, 0, 1], [0, -1, 0]], discount=0.95, upper=[9, 9, 9],
+        initial=bw.models.Geometric(0.7),
+    )  # fmt: skip
+    states = np.stack(np.unravel_index(np.arange(1_000), (10, 10, 10)), axis=1)
+    rows = bw.SampledRows(states).on(model, QUADRATIC)
+    chosen = set()
+    for seed in range(5):
+        coef = np.random.default_rng(seed).normal(size=10)
+        slacks = rows.slacks_at(states, coef)
+        actions = bw.Greedy(QUADRATIC, coef).on(model).actions(states)
+        least = slacks.min(axis=1)
+        assert slacks[np.arange(1_000), actions] == pytest.approx(least, abs=1e-9)
+        chosen |= set(actions.tolist())
+    assert chosen == set(range(6))
+
+
+def total_of(state: Any) -> float:
+    return state[0] + 2.0 * state[1] + state[2]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor
-from itertools import cycle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from itertools import cycle, starmap
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -51,10 +51,8 @@ class Pieces:
         client = dask_client()
         if client is not None:
             return self._on_cluster(client, work, shared, chosen)
-        workers = -1 if jobs is None else checks.count(jobs, "jobs")
-        run = Parallel(n_jobs=workers, prefer="threads")
         try:
-            return list(run(delayed(work)(self._pieces[k], *shared) for k in chosen))
+            return list(in_order(work, [(self._pieces[k], *shared) for k in chosen], jobs))
         except BrokenExecutor as problem:
             raise WorkerError(
                 f"a worker process died in a pass ({type(problem).__name__}): use fewer jobs if "
@@ -76,6 +74,28 @@ class Pieces:
         given = [client.submit(_same, part, pure=False) for part in shared]
         asked = [client.submit(work, held[k], *given, pure=False) for k in chosen]
         return list(client.gather(asked))
+
+
+def in_order(
+    work: Callable[..., Any], given: Sequence[tuple[Any, ...]], jobs: int | None
+) -> Iterator[Any]:
+    """Yield work(*arguments) for all given arguments, in order, by as many workers as `jobs` says.
+
+    All cores by default.
+    """
+    workers = -1 if jobs is None else checks.count(jobs, "jobs")
+    backend, _ = get_active_backend(prefer="threads")
+    if not getattr(backend, "uses_threads", False):
+        run = Parallel(n_jobs=workers, return_as="generator")
+        yield from run(delayed(work)(*arguments) for arguments in given)
+        return
+    workers = backend.effective_n_jobs(workers)
+    if workers == 1:
+        yield from starmap(work, given)
+        return
+    # joblib's own threads are asked every 10 ms whether they are done, which is long beside a pass.
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(lambda arguments: work(*arguments), given)
 
 
 def _sent_in_turn(client: Any, pieces: Sequence[Any]) -> list[Any]:

@@ -236,6 +236,8 @@ class EventModel(FunctionModel):
                 "N_ACTIONS": self.n_actions,
                 "N_EVENTS": self.n_events,
                 "N_DRAWS": self.initial_draws or self.dimension,
+                "N_JUMPS": self._data.jump_at.shape[1],
+                "N_CHANCES": self._data.option_event.shape[1],
                 "SHARED_MOVES": "action" not in takes["move"],
                 "COST_BY_ACTION": "action" in takes["cost"],
                 "HAS_ADMISSIBLE": self.admissible is not None,
@@ -455,7 +457,7 @@ def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) 
     for group, (rows, _) in zip(groups, options, strict=True):
         full[row : row + len(rows), varying[group]] = rows
         row += len(rows)
-    count, event, chance = _sparse_lists(full)
+    count, event, chance = _sparse_lists(full, varying[0] if free else 0)
     return {
         "option_start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         "option_count": count,
@@ -481,11 +483,14 @@ def _dependent_groups(columns: FloatArray) -> list[IntArray]:
     return [np.flatnonzero(member == g) for g in range(n_groups)]
 
 
-def _sparse_lists(matrix: Any) -> tuple[IntArray, IntArray, Any]:
-    """Return for each row the number, the places and the values of its non-zero entries."""
+def _sparse_lists(matrix: Any, spare: int = 0) -> tuple[IntArray, IntArray, Any]:
+    """Return for each row the number, the places and the values of its non-zero entries.
+
+    Shorter rows are filled up with zeros in the place `spare`.
+    """
     count = (matrix != 0).sum(axis=1).astype(np.int64)
     width = max(1, int(count.max()))
-    places = np.zeros((len(matrix), width), dtype=np.int64)
+    places = np.full((len(matrix), width), spare, dtype=np.int64)
     values = np.zeros((len(matrix), width), dtype=matrix.dtype)
     for row, entries in enumerate(matrix):
         used = np.flatnonzero(entries)

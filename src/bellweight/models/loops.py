@@ -68,7 +68,7 @@ class Value:
 
 
 class Closest(NamedTuple):
-    """Of one scan: keys of the rows of least slack, relative to their sizes, and of near rows."""
+    """Of some scans: keys of the rows of least slack, relative to their sizes, and of near rows."""
 
     keys: IntArray
     relative: FloatArray
@@ -169,7 +169,7 @@ class Loops:
 
     def closest(
         self, states: Any, starts: IntArray, value: Value, scale: Scale, n_close: int, span: int
-    ) -> list[Closest]:
+    ) -> Closest:
         """Return the closest rows of every `span` states, whose rows begin at `starts` (n + 1,)."""
         shape = (-(-len(states) // span), n_close)
         kept = Kept(
@@ -184,16 +184,12 @@ class Loops:
             value.functions, value.coef, value.quadratic, scale, kept, self._batch(),
             None if together else work, work,
         )  # fmt: skip
-        ends = np.cumsum(kept.counts[:, 2])
-        return [
-            Closest(
-                kept.place[part, :n], kept.relative[part, :n], kept.size[part, :n],
-                kept.near[end - n_near : end].copy(), float(kept.violations[part]),
-            )
-            for part, (n, _, n_near, _), end in zip(
-                range(shape[0]), kept.counts.tolist(), ends.tolist(), strict=True
-            )
-        ]  # fmt: skip
+        n_found, _, n_near, _ = kept.counts.T
+        found = np.arange(n_close) < n_found[:, None]
+        return Closest(
+            kept.place[found], kept.relative[found], kept.size[found],
+            kept.near[: n_near.sum()].copy(), float(kept.violations.max()),
+        )  # fmt: skip
 
     def initial_states(self, first: int, last: int, key: np.uint64) -> Any:
         """Return the first states of episodes first, ..., last - 1."""

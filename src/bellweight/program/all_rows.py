@@ -23,10 +23,12 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.models import TabularModel
-from bellweight.models.kernels.layouts import Scale
+from bellweight.models.kernels.layouts import Scale, writable
+from bellweight.models.loops import Closest
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_blocks import RowBlock, found_in, joined
 
+_FEW_TRANSITIONS = 1 << 19  # a pass over fewer ends before a second thread has begun
 _KEPT_SHARE = 0.5  # features for each transition that are kept: a third of the memory of the table
 
 
@@ -61,46 +63,50 @@ class TableBlock(RowBlock):
         return self.starts
 
     def slacks(self, asked: _Values, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        pairs, here = self._places(states)
-        values = asked.values[here]
-        cost = self.cost[pairs]
-        ahead = self.discount * self._expected(asked.values, pairs)
-        return cost + ahead - self._by_pair(values, states), cost, values
+        cost = writable(self.cost[int(self.starts[states.start]) : int(self.starts[states.stop])])
+        here = asked.values[self.first_state + states.start : self.first_state + states.stop]
+        return self._ahead(asked.values, states, cost, here), cost, here
 
     def terms(self, asked: _Values, states: slice) -> FloatArray | None:
         if asked.sizes is None:
             return None
-        pairs, here = self._places(states)
-        ahead = self.discount * self._expected(asked.sizes, pairs)
-        return np.asarray(self._by_pair(asked.sizes[here], states) + ahead)
+        here = asked.sizes[self.first_state + states.start : self.first_state + states.stop]
+        none = np.zeros(int(self.starts[states.stop] - self.starts[states.start]))
+        return self._ahead(asked.sizes, states, none, -here)
 
-    def _expected(self, values: FloatArray, pairs: slice) -> FloatArray:
-        """Return the expected values (n,) of next states, given those of all states (S,)."""
-        from bellweight.program.compiled_scan import expected_next  # loads the compiler
+    def _ahead(
+        self, values: FloatArray, states: slice, cost: FloatArray, here: FloatArray
+    ) -> FloatArray:
+        """Return cost + discount E[values next] - here of the pairs of some states.
 
-        matrix, expected = self.transition, np.empty(pairs.stop - pairs.start)
-        pointer = matrix.indptr[pairs.start : pairs.stop + 1]
-        expected_next(pointer, matrix.indices, matrix.data, values, expected)
-        return expected
+        `values` are those of all states, `here` (s,) belongs to these, and `cost` (n,) to pairs.
+        """
+        from bellweight.program.compiled_scan import table_slacks  # loads the compiler
 
-    def _places(self, states: slice) -> tuple[slice, slice]:
-        pairs = slice(int(self.starts[states.start]), int(self.starts[states.stop]))
-        return pairs, slice(self.first_state + states.start, self.first_state + states.stop)
-
-    def _by_pair(self, numbers: FloatArray, states: slice) -> FloatArray:
-        return np.repeat(numbers, np.diff(self.starts[states.start : states.stop + 1]))
+        matrix, slack = self.transition, np.empty(len(cost))
+        starts = self.starts[states.start : states.stop + 1]
+        table_slacks(
+            starts, matrix.indptr, matrix.indices, matrix.data, values, self.discount, cost, here,
+            slack,
+        )  # fmt: skip
+        return slack
 
 
 class TabularRows(ListedRows):
     """All rows of a tabular model; a row's key is its pair."""
 
     is_complete = True
+    _exact_moments: tuple[FloatArray, Doubled] | None = None  # the last weights and their moments
 
     def __init__(self, model: TabularModel, basis: Basis) -> None:
         self.model = model
         super().__init__(basis, model.states, model.discount)
         self.pair_start = model.pair_start
         self.pair_cost = model.cost
+
+    @property
+    def _few_pairs(self) -> int:  # type: ignore[override]
+        return max(1, _FEW_TRANSITIONS * self.n_pairs // self.model.transition.nnz)
 
     @property
     def _is_small(self) -> bool:
@@ -123,6 +129,15 @@ class TabularRows(ListedRows):
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
+        if self._cache is not None and not self._sparse:
+            from bellweight.program.compiled_scan import table_rows  # loads the compiler
+
+            matrix, rows = model.transition, np.zeros((len(keys), self._n_basis))
+            table_rows(
+                keys, matrix.indptr, matrix.indices, matrix.data, model.pair_state, self._cache,
+                self.discount, rows,
+            )  # fmt: skip
+            return rows, self.pair_cost[keys]
         following = model.transition[keys]
         needed, position = np.unique(following.indices, return_inverse=True)
         compact = sparse.csr_array(
@@ -142,13 +157,20 @@ class TabularRows(ListedRows):
         return other
 
     def exact_rows(self, keys: IntArray) -> Doubled:
-        model = self.model
-        following = model.transition[keys]
-        chances = multiply(doubled(following.data), doubled(np.full(1, self.discount)))
-        features = self._dense_features(following.indices)
-        terms = multiply(chances.at((slice(None), None)), doubled(features))
-        ahead = total_by_group(terms, following.indptr)
-        return subtract(doubled(self._dense_features(model.pair_state[keys])), ahead)
+        from bellweight.program.compiled_doubled import exact_table_rows  # loads the compiler
+
+        matrix = self.model.transition
+        first, ends = matrix.indptr[keys], matrix.indptr[np.asarray(keys) + 1]
+        counts = ends - first
+        entries = np.arange(counts.sum()) + np.repeat(ends - np.cumsum(counts), counts)
+        here = self._dense_features(self.model.pair_state[keys])
+        features = self._dense_features(matrix.indices[entries])
+        rows = Doubled(np.empty(here.shape), np.empty(here.shape))
+        scratch = np.empty((2, max(1, counts.max(initial=0))))
+        exact_table_rows(
+            counts, matrix.data[entries], features, here, self.discount, scratch, *rows
+        )
+        return rows
 
     @property
     def largest_cost(self) -> float:
@@ -156,6 +178,13 @@ class TabularRows(ListedRows):
         return float(np.abs(self.pair_cost).max())
 
     def exact_moments(self, weights: FloatArray) -> Doubled:
+        known = self._exact_moments
+        if known is None or not np.array_equal(known[0], weights):  # a solve asks several times
+            known = self._exact_moments = weights.copy(), self._exactly(weights)
+        return known[1]
+
+    def _exactly(self, weights: FloatArray) -> Doubled:
+        """Return Phi' weights (K,) to twice the digits."""
         found = doubled(np.zeros(self._n_basis))
         for states, block in self._feature_blocks():
             used = np.flatnonzero(weights[states])
@@ -183,7 +212,7 @@ class TabularRows(ListedRows):
             for states, _ in self._feature_blocks()
         ]
         values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-        n_close, found = 8 + self._n_basis, []
+        n_close, found = 8 + self._n_basis, list[Closest]()
         # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():
@@ -197,7 +226,9 @@ class TabularRows(ListedRows):
             starts = self.pair_start[states.start : states.stop + 1] - pairs.start
             terms = np.zeros(len(slack))
             here = values.high[states]
-            found.append(found_in(pairs.start, slack, cost, here, starts, scale, n_close, terms))
+            part = found_in(pairs.start, slack, cost, here, starts, scale, n_close, terms)
+            assert part is not None
+            found.append(part)
         return joined(found, n_close).close
 
     def _dense_features(self, states: IntArray | slice) -> FloatArray:

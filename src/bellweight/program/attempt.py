@@ -29,12 +29,15 @@ _LEAST_TERMS = 1e-60  # of the largest: rows divided by less would overflow when
 class _Basis:
     """A basis of the master: coefficients in its coordinates, positions of rows, multipliers.
 
-    `found` is the look at all rows at these coefficients.
+    `cost` is that of the rows, which are `factored` where they are dense, and `found` the look at
+    all rows at these coefficients.
     """
 
     inner: FloatArray
     positions: IntArray
     multipliers: FloatArray
+    cost: FloatArray
+    factored: Factored | None
     found: Separation
 
 
@@ -114,10 +117,11 @@ class Attempt(CuttingPlanes[_Basis]):
     def _sharpened(self, inner: FloatArray, positions: IntArray) -> _Basis:
         """Solve the equations of a basis to full precision, and look at all rows there."""
         rows, cost = self.working.rows_at(positions)
-        inner, multipliers = sharpen(rows, cost, self.inner_moments, inner)
+        factored = None if sparse.issparse(rows) else Factored(rows)
+        inner, multipliers = sharpen(rows, cost, self.inner_moments, inner, factored)
         self.passes += 1
         found = self.auditor.scan(self.moments, self.working.coordinates.coef(inner))
-        return _Basis(inner, positions, multipliers, found)
+        return _Basis(inner, positions, multipliers, cost, factored, found)
 
     def _exchanged(self, basis: _Basis) -> _Basis:
         """Swap violated rows of the master into the basis, one by one, until none is left."""
@@ -144,13 +148,13 @@ class Attempt(CuttingPlanes[_Basis]):
         in_bounds = basis.positions < working.n_bounds
         self.basic_keys = working.keys[basis.positions[~in_bounds] - working.n_bounds]
         seen = working.coordinates.coef(inner)
-        coef = self._corrected(seen, basis.positions)
+        coef = self._corrected(seen, basis)
         found = basis.found
         if (np.abs(coef.high - seen) > tolerances.TIGHT * np.abs(seen)).any():
             found = self.auditor.scan(self.moments, coef.high)  # what was seen was elsewhere
             self.passes += 1
         tight, tight_rows = self._tight(inner, coef, found.near)
-        multipliers = self._corrected_dual(basis.multipliers, basis.positions)
+        multipliers = self._corrected_dual(basis)
         self._basic_coef = coef.high
         bound_slack = _relative_slack(working.bound_rows, working.bound_cost, inner)
         active = np.flatnonzero(bound_slack <= tolerances.TIGHT)
@@ -192,22 +196,19 @@ class Attempt(CuttingPlanes[_Basis]):
             proven=found.proven,
         )
 
-    def _corrected(self, coef: FloatArray, positions: IntArray) -> Doubled:
+    def _corrected(self, coef: FloatArray, basis: _Basis) -> Doubled:
         """Return the coefficients (K,) that solve the basis's equations, to twice the digits.
 
         They are the same on every machine, whatever the rounding errors on the way to the basis.
         """
-        working = self.working
+        working, factored, positions = self.working, basis.factored, basis.positions
         found = doubled(coef)
-        if working.coordinates.transform is None:
+        if working.coordinates.transform is None or factored is None:
             return found
-        inner, cost = working.rows_at(positions)
-        size = np.abs(inner).max(axis=1)
         exact = working.exact_rows_at(positions)
-        factored = Factored(inner / size[:, None])
         for _ in range(CORRECTIONS):
-            error = subtract(doubled(cost), product(exact, found)).high
-            step = factored.solved(error / size)
+            error = subtract(doubled(basis.cost), product(exact, found)).high
+            step = factored.solved(error / factored.size)
             found = add(found, doubled(working.coordinates.coef(step)))
         return self._at_bounds(found, positions[positions < working.n_bounds])
 
@@ -223,23 +224,21 @@ class Attempt(CuttingPlanes[_Basis]):
         low[k] = 0.0
         return Doubled(high, low)
 
-    def _corrected_dual(self, multipliers: FloatArray, positions: IntArray) -> FloatArray:
+    def _corrected_dual(self, basis: _Basis) -> FloatArray:
         """Return the multipliers of a basis, with twice the digits where rounding moves them."""
         working, coordinates = self.working, self.working.coordinates
-        if coordinates.transform is None or len(positions) == 0:
+        multipliers, positions, factored = basis.multipliers, basis.positions, basis.factored
+        if coordinates.transform is None or factored is None or len(positions) == 0:
             return multipliers
-        inner = working.rows_at(positions)[0]
-        size = np.abs(inner).max(axis=1)
-        factored = Factored(inner / size[:, None])
         rounding = np.finfo(float).eps * coordinates.moment_terms(self.moments)
-        moved = np.abs(factored.pseudoinverse.T) @ rounding / size
+        moved = np.abs(factored.pseudoinverse.T) @ rounding / factored.size
         if (moved <= tolerances.MOVED * np.abs(multipliers).max()).all():
             return multipliers
         exact = precise_moments(working.rows, self.moments, self.reference)
         rows, found = working.exact_rows_at(positions).transposed, doubled(multipliers)
         for _ in range(CORRECTIONS):
             error = coordinates.moments(subtract(exact, product(rows, found)).high)
-            step = factored.solved_transposed(error) / size
+            step = factored.solved_transposed(error) / factored.size
             found = add(found, doubled(step))
         return found.high
 

@@ -11,21 +11,26 @@ from bellweight.common.threads import one_thread
 
 
 def sharpen(
-    rows: Matrix, cost: FloatArray, moments: FloatArray, coef: FloatArray
+    rows: Matrix,
+    cost: FloatArray,
+    moments: FloatArray,
+    coef: FloatArray,
+    factored: Factored | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients and multipliers of a basis (m, K) to full precision.
 
     The solver's answer is exact only to its own tolerance. Solving the basis's own equations,
     rows coef = cost and rows' multipliers = moments, leaves rounding errors only. A basis with
     fewer rows than basis functions fixes only part of the coefficients; the rest keeps its value.
+    `factored` are dense rows, factored already.
     """
     if rows.shape[0] == 0:
         return coef, np.zeros(0)
     if sparse.issparse(rows):
         return _sharpen_sparse(sparse.csr_array(rows), cost, moments, coef)
-    size = np.abs(rows).max(axis=1)
-    scaled, target = rows / size[:, None], cost / size
-    factored = Factored(scaled)
+    factored = factored or Factored(rows)
+    scaled, size = factored.scaled, factored.size
+    target = cost / size
     multipliers = np.zeros(len(cost))
     for _ in range(2):
         coef = coef + factored.solved(target - scaled @ coef)
@@ -34,11 +39,16 @@ def sharpen(
 
 
 class Factored:
-    """Least squares with one matrix (m, K) and many right sides, its transpose included."""
+    """Least squares with the rows (m, K) of a basis and many right sides, transposed included.
 
-    def __init__(self, matrix: FloatArray) -> None:
+    Each row is `scaled` by its `size`, and so are right sides.
+    """
+
+    def __init__(self, rows: FloatArray) -> None:
+        self.size = np.abs(rows).max(axis=1)
+        self.scaled = rows / self.size[:, None]
         with one_thread():
-            self._left, values, self._right = np.linalg.svd(matrix, full_matrices=False)
+            self._left, values, self._right = np.linalg.svd(self.scaled, full_matrices=False)
         kept = values > tolerances.LEAST_SQUARES * values.max(initial=0.0)
         self._inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
 

@@ -9,16 +9,37 @@ from bellweight.models.kernels.closest import edge_of, keep_row
 
 
 @unmanaged
-def expected_next(indptr, indices, data, values, expected):
-    """Write the expected values (n,) after rows of transitions, left to right as SciPy does.
+def table_slacks(starts, indptr, indices, data, values, discount, cost, here, slack):
+    """Write cost + discount E[values next] - here of the pairs (n,) of some states.
 
-    Unlike SciPy it leaves other threads alone.
+    Those of state s are starts[s]:starts[s + 1]; `here` has one number for each state. Expected
+    values are added from left to right as SciPy does, which holds up other threads.
     """
-    for row in range(len(expected)):
-        total = 0.0
-        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            total += data[k] * values[np.uint64(indices[k])]
-        expected[row] = total
+    first = starts[0]
+    for state in range(len(here)):
+        for row in range(starts[state], starts[state + 1]):
+            total = 0.0
+            for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+                total += data[k] * values[np.uint64(indices[k])]
+            slack[row - first] = cost[row - first] + discount * total - here[state]
+
+
+@unmanaged
+def table_rows(keys, indptr, indices, data, pair_state, features, discount, rows):
+    """Add to `rows` (n, K) phi(x) - discount E[phi(next)] of some pairs, given all features (S, K).
+
+    The order of operations is that of SciPy's products, whose overhead this spares few rows.
+    """
+    n_basis = features.shape[1]
+    for n in range(len(keys)):
+        key = np.uint64(keys[n])
+        for j in range(np.uint64(indptr[key]), np.uint64(indptr[key + np.uint64(1)])):
+            chance, state = data[j], np.uint64(indices[j])
+            for k in range(n_basis):
+                rows[n, k] += chance * features[state, k]
+        here = np.uint64(pair_state[key])
+        for k in range(n_basis):
+            rows[n, k] = features[here, k] - discount * rows[n, k]
 
 
 @unmanaged

@@ -27,7 +27,7 @@ from bellweight.common.workers import Pieces
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.kernels.layouts import Scale
 from bellweight.models.loops import Loops
-from bellweight.program.row_blocks import RowBlock, joined
+from bellweight.program.row_blocks import RowBlock, closest_in, joined
 from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.sampled_rows import EventRows, Question, closest_of
 
@@ -136,8 +136,8 @@ class StreamedRows(RowSource):
         largest = float(self._head.value_terms(coef).max())
         scale = Scale(self.discount, unit, 4.0 * tolerances.ROUNDING * largest, homogeneous)
         n_close, asked = 8 + self.n_basis, self._head.asked(coef, sizes=True)
-        found = self._pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs)
-        answer = joined((part for parts in found for part in parts), n_close)
+        found = self._pieces.map(closest_in, asked, scale, n_close, jobs=self.jobs)
+        answer = joined(found, n_close)
         self.passes += 1
         self._keep(answer.close)
         return answer
@@ -200,7 +200,3 @@ class StreamedRows(RowSource):
         drawn = [self.model.sample_initial(k, k + 1, self._stream) for k in wanted.tolist()]
         states = np.concatenate(drawn) if drawn else self._head.states[:0].astype(np.int64)
         return states[place], actions
-
-
-def _closest_of(block: RowBlock, *asked: Any) -> Any:
-    return block.closest(*asked)

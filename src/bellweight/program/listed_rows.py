@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,11 @@ from bellweight.common.status import BasisError
 from bellweight.common.workers import Pieces
 from bellweight.models.kernels.layouts import Scale
 from bellweight.program import conditioning
-from bellweight.program.row_blocks import RowBlock, joined
+from bellweight.program.row_blocks import RowBlock, closest_in, joined
 from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
 _PIECE_PAIRS = 1 << 18  # at most, that are judged together, and sent together to far workers
-_FEW_PAIRS = 1 << 15  # fewer than these are not worth a piece of their own
 _MANY_PIECES = 8  # enough to keep a few workers busy to the end
 _BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
@@ -68,6 +66,7 @@ class ListedRows(RowSource):
     jobs: int | None = None  # workers of a pass over the rows, all by default
     _finds_violations = True  # whether the pass before did
     _piece_times = 1  # pieces are so many times as large as others'
+    _few_pairs = 1 << 15  # fewer than these are not worth a piece of their own
 
     @abstractmethod
     def block(self, states: slice) -> RowBlock:
@@ -176,14 +175,14 @@ class ListedRows(RowSource):
         scale = Scale(self.discount, unit, rounded, homogeneous)
         n_close, pieces = 8 + self._n_basis, self._pieces
         asked = self.asked(coef, sizes=self._finds_violations)
-        found = pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs)
+        found = pieces.map(closest_in, asked, scale, n_close, jobs=self.jobs)
         unsure = [k for k, part in enumerate(found) if part is None]
         if unsure:
             asked = self.asked(coef, sizes=True)
-            again = pieces.map(_closest_of, asked, scale, n_close, jobs=self.jobs, only=unsure)
+            again = pieces.map(closest_in, asked, scale, n_close, jobs=self.jobs, only=unsure)
             for k, part in zip(unsure, again, strict=True):
                 found[k] = part
-        answer = joined(chain.from_iterable(found), n_close)
+        answer = joined(found, n_close)
         self._finds_violations = answer.violation > 0.0
         return answer
 
@@ -197,7 +196,7 @@ class ListedRows(RowSource):
     @cached_property
     def _pieces(self) -> Pieces:
         """The blocks that a pass is cut into; they live where they are worked on."""
-        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * _FEW_PAIRS))
+        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * self._few_pairs))
         n = max(n, -(-self.n_pairs // (self._piece_times * _PIECE_PAIRS)))
         return Pieces([self.block(states) for states in self.state_blocks(-(-self.n_pairs // n))])
 
@@ -327,10 +326,6 @@ _NO_CONSTANT = (
 def is_kept(n_entries: int) -> bool:
     """Return whether a matrix with this many entries is kept, not computed in every pass."""
     return n_entries <= _CACHED_ENTRIES
-
-
-def _closest_of(block: RowBlock, *asked: Any) -> Any:
-    return block.closest(*asked)
 
 
 def _slacks_of(block: RowBlock, asked: Any) -> FloatArray:

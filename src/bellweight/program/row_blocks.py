@@ -49,22 +49,21 @@ class RowBlock(ABC):
         scanned = self._scanned(self.pair_starts())
         return np.concatenate([self.slacks(asked, states)[0] for states in scanned])
 
-    def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest | None] | None:
-        """Return what each scan finds; None where sizes of terms are needed and not prepared."""
-        found: list[Closest | None] = []
-        every, need_terms = self.pair_starts(), False
+    def closest(self, asked: Any, scale: Scale, n_close: int) -> list[Closest] | None:
+        """Return what scans find; None where sizes of terms are needed and not prepared."""
+        found: list[Closest] = []
+        every = self.pair_starts()
         for states in self._scanned(every):
             starts = every[states.start : states.stop + 1]
             slack, cost, value = self.slacks(asked, states)
             first, starts = self.first + int(starts[0]), starts - starts[0]
-            part = None
-            if not need_terms:
-                part = found_in(first, slack, cost, value, starts, scale, n_close)
-            if part is None:  # one scan that needs the sizes of terms is rarely alone
-                need_terms, terms = True, self.terms(asked, states)
+            part = found_in(first, slack, cost, value, starts, scale, n_close)
+            if part is None:  # it needs the sizes of terms
+                terms = self.terms(asked, states)
                 if terms is None:
                     return None
                 part = found_in(first, slack, cost, value, starts, scale, n_close, terms)
+                assert part is not None
             found.append(part)
         return found
 
@@ -77,7 +76,8 @@ class RowBlock(ABC):
 
 def states_scanned(starts: IntArray) -> int:
     """Return how many states are scanned at a time; their pairs begin at `starts` (n + 1,)."""
-    return max(1, _SCANNED_PAIRS * (len(starts) - 1) // max(1, int(starts[-1])))
+    n_scans = max(1, round(int(starts[-1]) / _SCANNED_PAIRS))  # of equal size: no rest by itself
+    return max(1, -(-(len(starts) - 1) // n_scans))
 
 
 def found_in(
@@ -109,14 +109,24 @@ def found_in(
     )  # fmt: skip
 
 
-def joined(parts: Iterable[Closest | None], n_close: int) -> Separation:
-    """Return the answer of a pass from those of its scans, in order."""
-    known = [part for part in parts if part is not None]
-    keys, relative, size, near, violations = zip(*known, strict=True)
-    order = np.argsort(np.concatenate(relative), kind="stable")[: MOST_CLOSE * n_close]
-    return Separation(
-        close=np.concatenate(keys)[order],
-        close_size=np.concatenate(size)[order],
-        near=np.concatenate(near),
-        violation=max(0.0, *violations),
-    )
+def closest_in(block: RowBlock, asked: Any, scale: Scale, n_close: int) -> Closest | None:
+    """Return the closest rows of a block, the part of a pass that is done where the block is."""
+    found = block.closest(asked, scale, n_close)
+    return None if found is None else _best(found, n_close)
+
+
+def joined(parts: Iterable[Closest], n_close: int) -> Separation:
+    """Return the answer of a pass from those of its blocks, in order."""
+    keys, _, size, near, violation = _best(parts, n_close)
+    return Separation(close=keys, close_size=size, near=near, violation=max(0.0, violation))
+
+
+def _best(parts: Iterable[Closest], n_close: int) -> Closest:
+    """Return the closest of the rows of some parts, and all near ones."""
+    keys, relative, size, near, violations = zip(*parts, strict=True)
+    slack = np.concatenate(relative)
+    order = np.argsort(slack, kind="stable")[: MOST_CLOSE * n_close]
+    return Closest(
+        np.concatenate(keys)[order], slack[order], np.concatenate(size)[order],
+        np.concatenate(near), max(violations),
+    )  # fmt: skip

@@ -78,7 +78,7 @@ def closest_of(
 ) -> list[Closest]:  # fmt: skip
     """Return what the scans of some states find; their rows begin at first + starts (n + 1,)."""
     span = states_scanned(starts)
-    return loops.closest(states, first + starts, asked.value, scale, n_close, span)
+    return [loops.closest(states, first + starts, asked.value, scale, n_close, span)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ the events draw from separate streams, and step t always uses the t-th number. R
 the same for any number of workers, and two policies simulated with the same seed meet the same
 events (common random numbers).
 
-A block is one compiled call that releases the interpreter lock; joblib spreads blocks over threads,
-or over whatever backend `joblib.parallel_config` names: local processes, a Dask cluster.
+A block is one compiled call that releases the interpreter lock; blocks are spread over threads, or
+over whatever backend `joblib.parallel_config` names: local processes, a Dask cluster.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from joblib import hash as joblib_hash
 
-from bellweight.common import checks
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, WorkerError
 from bellweight.common.streams import Keys, stream_keys
-from bellweight.common.workers import dask_client
+from bellweight.common.workers import dask_client, in_order
 from bellweight.simulation.episodes import Episodes
 from bellweight.simulation.kept_blocks import KeptBlocks
 
@@ -76,11 +74,9 @@ def run_blocks(
         )
     done: dict[tuple[int, int], Any] = {**(kept or {}), **(finished or {})}
     todo = [edge for edge in pairwise(edges) if edge not in done]
-    workers = -1 if jobs is None else checks.count(jobs, "jobs")
     dask_client()  # says what is wrong with the workers of a cluster
-    work = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
     try:
-        for edge, answer in zip(todo, work(delayed(task)(*edge) for edge in todo), strict=True):
+        for edge, answer in zip(todo, in_order(task, todo, jobs), strict=True):
             done[edge] = answer
             if kept is not None:
                 kept.keep(edge, answer)

@@ -22,7 +22,9 @@ from bellweight.models.kernels.user_functions import (
     HAS_JUMPS,
     IS_TABLE,
     N_ACTIONS,
+    N_CHANCES,
     N_EVENTS,
+    N_JUMPS,
     SHARED_MOVES,
     user_admissible,
     user_cost,
@@ -244,9 +246,10 @@ def with_choice(owner, member, data, look):
 @inner
 def jump_change(state, event, data, quadratic, work):
     """Return the change of a quadratic value by a jump, 0 for one that would leave the bounds."""
-    gain = quadratic.curve[event]
-    for k in range(data.jump_count[event]):
-        i, by = data.jump_at[event, k], data.jump_by[event, k]
+    e = np.uint64(event)  # what cannot be negative is looked up at once
+    gain = quadratic.curve[e]
+    for k in range(N_JUMPS):
+        i, by = np.uint64(data.jump_at[e, k]), data.jump_by[e, k]
         after = state[i] + by
         if after < 0 or 0 <= data.upper[i] < after:
             return 0.0
@@ -533,7 +536,7 @@ def fill_plain_changes(state, data, quadratic, work):
     for v in range(len(data.varying)):
         event = data.varying[v]
         if HAS_JUMPS:
-            work.change[event] = jump_change(state, event, data, quadratic, work)
+            work.change[np.uint64(event)] = jump_change(state, event, data, quadratic, work)
         elif move_to(state, 0, event, data, work.successor) == FINE:
             work.change[event] = quadratic_change(state, work.successor, quadratic, work)
         else:
@@ -548,18 +551,17 @@ def combined_choice(here, data, change):
     for g in range(len(data.option_start) - 1):
         lowest, second, chosen = np.inf, np.inf, 0
         for option in range(data.option_start[g], data.option_start[g + 1]):
-            total = 0.0
-            for k in range(data.option_count[option]):
-                total += data.option_chance[option, k] * change[data.option_event[option, k]]
-            if total < lowest:
-                second = lowest
-                lowest = total
-                chosen = option - data.option_start[g]
-            elif total < second:
-                second = total
+            total, o = 0.0, np.uint64(option)
+            for k in range(N_CHANCES):
+                total += data.option_chance[o, k] * change[np.uint64(data.option_event[o, k])]
+            # Without branches, which processors would guess wrong.
+            worse = lowest if total < lowest else total
+            second = worse if worse < second else second
+            chosen = option if total < lowest else chosen
+            lowest = total if total < lowest else lowest
         if not is_clear(lowest, second, here):
             return -1
-        place += chosen * data.stride[g]
+        place += (chosen - data.option_start[g]) * data.stride[g]
     return data.combined[place]
 
 

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-untyped-def,empty-body"
 
 DIMENSION, N_ACTIONS, N_EVENTS, N_DRAWS = 1, 1, 1, 1
+N_JUMPS, N_CHANCES = 1, 1
 SHARED_MOVES, IS_TABLE, HAS_JUMPS, COST_BY_ACTION, COMBINES = True, False, False, True, False
 HAS_ADMISSIBLE = True
 HAS_WRITTEN, HAS_INITIAL, COST_BY_NOISE = False, False, True

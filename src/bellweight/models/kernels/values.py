@@ -47,10 +47,15 @@ def quadratic_value_at(state, quadratic, slope):
     """Return the value of a state; write its gradient to `slope`."""
     for i in range(DIMENSION):
         slope[i] = quadratic.linear[i]
-    for j in range(DIMENSION):
-        twice = 2.0 * state[j]
+    # Two rows at a time: half of the stores, and the same sums.
+    for j in range(0, DIMENSION - 1, 2):
+        one, two = 2.0 * state[j], 2.0 * state[j + 1]
         for i in range(DIMENSION):
-            slope[i] += quadratic.square[j, i] * twice
+            slope[i] = slope[i] + quadratic.square[j, i] * one + quadratic.square[j + 1, i] * two
+    if DIMENSION % 2:
+        last = 2.0 * state[DIMENSION - 1]
+        for i in range(DIMENSION):
+            slope[i] += quadratic.square[DIMENSION - 1, i] * last
     total = quadratic.constant
     for i in range(DIMENSION):
         total += 0.5 * (quadratic.linear[i] + slope[i]) * state[i]
