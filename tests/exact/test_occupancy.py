@@ -48,7 +48,8 @@ def test_every_route_through_the_chain_solver_gives_the_same(
     rng = np.random.default_rng(3)
     matrix = np.array([strategies.random_row(rng, 40, x) for x in range(40)])
     if route != "elimination":
-        monkeypatch.setattr("bellweight.exact.chain._CHEAP_PASSES", -1)
+        for name in ("_QUICK_PASSES", "_CHEAP_PASSES"):
+            monkeypatch.setattr(f"bellweight.exact.chain.{name}", -1)
     if route == "iteration":
         monkeypatch.setattr("bellweight.exact.elimination._MAX_ENTRIES", 0)
     chain = Chain(sparse.csr_array(matrix), 0.97)

@@ -1,10 +1,9 @@
 """Linear systems of the chain that a policy induces: (I - discount P) x = b and its transpose.
 
-Three uses, one solver: values of a policy, occupancies, policy iteration. What elimination costs
-depends on how much it fills in: little in a narrow band, moderately on grids of two dimensions,
-without limit on random graphs. It is counted before anything is eliminated (`elimination`). Where
-it is dear, a chain is solved by iteration (`iteration`), whose passes cost what the chain has
-transitions; where that takes longer than elimination would, elimination takes over. In every case
+Three uses, one solver: values of a policy, occupancies, policy iteration. Elimination is quick in a
+narrow band only, and what it costs is known beforehand (`elimination`). Where it is dear, a chain
+is solved by iteration (`iteration`), whose passes cost what the chain has transitions; where that
+takes longer than elimination would, elimination takes over. In every case
 the residual is measured on the original system and iterated down: a solver's answer alone is not
 evidence.
 """
@@ -18,19 +17,13 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common.checks import FloatArray
-from bellweight.exact.elimination import (
-    Band,
-    Dissection,
-    Elimination,
-    Factors,
-    cheapest_elimination,
-)
+from bellweight.exact.elimination import Band, Factors, cheapest_elimination
 from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.models import TabularModel
 
-_CHEAP_PASSES = 1_000  # elimination that costs no more than so many passes is done at once
-_KRYLOV_PASSES = 70.0  # the same times sqrt(1 - discount): GMRES takes about as many
-_FEW_PASSES = 100  # for which no other way is looked for: no order, of a table no matrix
+_QUICK_PASSES = 200
+_CHEAP_PASSES = 1_000  # of an iteration before other ways are looked for
+_FEW_PASSES = 100  # for which of a table no matrix is made
 _DIGITS = 36.0  # logarithm of what rounding leaves of an error
 _REFINEMENTS = 3
 _ROUGH = 1e-12  # residuals of an iteration that are more than this share of an equation's terms
@@ -40,8 +33,7 @@ class Chain:
     """The transition matrix of a policy (S, S), with solvers for the discounted systems.
 
     `like` is the chain of a similar policy, which was solved: where it was eliminated iterations
-    are not tried, and where elimination was too dear nothing is counted again. With
-    `is_solved_once` elimination has to be quicker than one iteration to be done at once.
+    are not tried.
     """
 
     def __init__(
@@ -50,14 +42,11 @@ class Chain:
         discount: float,
         *,
         like: Chain | None = None,
-        is_solved_once: bool = False,
     ) -> None:
         self._given = transition
         self.discount = discount
         self._is_slow = like is not None and like.is_eliminated
-        self._is_dear = like is not None and not like.is_eliminated
-        self._is_solved_once = is_solved_once
-        self._way: Elimination | None = None  # that was taken
+        self._way: Band | None = None  # that was taken
         self._factors: Factors | None = None
 
     @cached_property
@@ -72,8 +61,8 @@ class Chain:
 
     @property
     def passes(self) -> float:
-        """What elimination cost, in passes over the matrix; 0 where it was not done."""
-        return 0.0 if self._way is None else self._way.passes
+        """What values cost, in passes over the matrix."""
+        return self._forward.passes if self._way is None else self._way.passes
 
     def values(
         self, cost: FloatArray, guess: FloatArray | None = None, tol: float = 0.0
@@ -121,7 +110,7 @@ class Chain:
 
         return self._refined(x, constant, solve, _ROUGH, transposed=False)
 
-    def _eliminate(self, way: Elimination) -> Factors:
+    def _eliminate(self, way: Band) -> Factors:
         self._way, self._factors = way, way.factors(self.transition, self.discount)
         return self._factors
 
@@ -172,26 +161,17 @@ class Chain:
         return float(np.max(np.abs(residual) / np.where(size > 0.0, size, 1.0)))
 
     @cached_property
-    def _at_once(self) -> Elimination | None:
+    def _at_once(self) -> Band | None:
         """The elimination that is done before any iteration is tried."""
         if self._is_slow:
             return self._cheapest
-        if self._is_dear:
-            return None
-        left = 1.0 - self.discount
-        # Plain iteration takes no longer than this, whatever the chain, and GMRES as a rule no
-        # longer than what follows.
-        most = min(_CHEAP_PASSES, _DIGITS / left)
-        if self._is_solved_once:
-            most = min(most, _KRYLOV_PASSES / np.sqrt(left))
+        # Plain iteration takes no longer than this, whatever the chain.
+        most = min(_QUICK_PASSES, _DIGITS / (1.0 - self.discount))
         band = Band.as_numbered(self.transition)
-        if band.passes <= min(most, _FEW_PASSES):
-            return band
-        found = Dissection.of(self.transition, min(most, band.passes), band)
-        return band if found is None and band.passes <= most else found
+        return band if band.passes <= most else None
 
     @cached_property
-    def _cheapest(self) -> Elimination | None:
+    def _cheapest(self) -> Band | None:
         """The cheapest elimination that is known, None where all are too large for the memory."""
         return cheapest_elimination(self.transition)
 
@@ -216,7 +196,7 @@ class MixedChain(Chain):
     """
 
     def __init__(self, model: TabularModel, chances: FloatArray) -> None:
-        super().__init__(lambda: mixed_rows(model, chances), model.discount, is_solved_once=True)
+        super().__init__(lambda: mixed_rows(model, chances), model.discount)
         self._mixed = {
             transposed: MixedFixedPoint(model, chances, is_transposed=transposed)
             for transposed in (False, True)

@@ -1,4 +1,4 @@
-"""Elimination of the states of a chain: in a band or by nested dissection, and what it costs.
+"""Elimination of the states of a chain in a band, and what it costs.
 
 Costs are in passes over the entries of the chain's matrix, so that they compare with iterations.
 """
@@ -12,16 +12,12 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import splu
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.exact.dissection import dissected, filled
 from bellweight.exact.passes import reach
 
 _MAX_ORDERED = 1 << 21  # transitions up to which a better ordering is looked for
 _MAX_ENTRIES = 1 << 27  # that elimination may store, 1 GB
-_ENTRY = 35.0  # transitions passed in the time that an entry of the sparse factors takes
-_OPERATION = 0.05  # the same for an operation on them
 
 Factors = Callable[[FloatArray, bool], FloatArray]
 """From a constant (S,), and whether the system is transposed, to the answer of elimination."""
@@ -89,60 +85,12 @@ class Band:
         return diagonals
 
 
-@dataclass(frozen=True, eq=False)
-class Dissection:
-    """Sparse elimination in the order of nested dissection; its fill is counted, not guessed."""
-
-    order: IntArray
-    n_entries: int
-    passes: float
-
-    @classmethod
-    def of(cls, matrix: sparse.csr_array, most_passes: float, band: Band) -> Dissection | None:
-        """Say what elimination costs; None where it is more than so many passes, or too large.
-
-        States that are numbered in a wide band are taken to have separators as large, whose part of
-        the factors is dense: where that alone is too much nothing is ordered.
-        """
-        n_transitions = max(1, matrix.nnz)
-        most = min(_MAX_ENTRIES, most_passes * n_transitions / _ENTRY)
-        if max(band.below, band.above) ** 2 > most:
-            return None
-        pattern = sparse.csr_array(matrix + matrix.T)
-        # One width of indices: each is compiled for by itself.
-        graph = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
-        order = dissected(*graph)
-        half, operations = filled(*graph, order, 0.5 * most)
-        passes = 2.0 * (_ENTRY * half + _OPERATION * operations) / n_transitions
-        is_possible = 2 * half <= most and passes <= most_passes
-        return cls(order, 2 * half, passes) if is_possible else None
-
-    def factors(self, matrix: sparse.csr_array, discount: float) -> Factors:
-        """Eliminate on the diagonal, which dominates: no other pivots change the order."""
-        system = sparse.eye_array(matrix.shape[0], format="csr") - discount * matrix
-        found = splu(
-            sparse.csc_matrix(system[self.order][:, self.order]), permc_spec="NATURAL",
-            diag_pivot_thresh=0.0, options={"SymmetricMode": True},
-        )  # fmt: skip
-
-        def solve(constant: FloatArray, transposed: bool) -> FloatArray:
-            x = np.empty(len(constant))
-            x[self.order] = found.solve(constant[self.order], "T" if transposed else "N")
-            return x
-
-        return solve
-
-
-Elimination = Band | Dissection
-
-
-def cheapest_elimination(matrix: sparse.csr_array) -> Elimination | None:
+def cheapest_elimination(matrix: sparse.csr_array) -> Band | None:
     """Return the cheapest elimination that is known, None where all take too much memory."""
     band = Band.as_numbered(matrix)
     if matrix.nnz <= _MAX_ORDERED:
         band = min(band, Band.reordered(matrix), key=lambda one: one.passes)
-    found = Dissection.of(matrix, band.passes, band) or band
-    return found if found.n_entries <= _MAX_ENTRIES else None
+    return band if band.n_entries <= _MAX_ENTRIES else None
 
 
 def _places(matrix: sparse.csr_array, order: IntArray) -> tuple[IntArray, IntArray]:

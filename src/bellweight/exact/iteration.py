@@ -19,25 +19,28 @@ at most residual / (1 - discount), in the 1-norm the same holds for P'.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lstsq
 
 from bellweight.common.checks import FloatArray
-from bellweight.exact.passes import follow, follow_pairs, orthogonalise, spread_pairs, sweep
+from bellweight.exact.grouping import SWEEP, GroupedSweep
+from bellweight.exact.passes import follow, follow_pairs, orthogonalise, spread_pairs
 from bellweight.models import TabularModel
 
-_CYCLE = 30  # directions of GMRES before it starts again, and the most sweeps of a turn
-_SWEEP = 3.0  # passes in the time of one sweep, forwards and backwards
+_CYCLE = 30  # the most approximations or sweeps of a turn
+_DIRECTIONS = 40  # of GMRES before it starts again
 _PART = 0.3  # entries passed in the time that each number of a direction takes, for each other one
-_LOOKS = 5  # directions between two looks at how far GMRES has come
+_SURE = 0.2  # of the tolerance, because the residual spreads in another way at the end
+_LOOKS = 3  # directions between two looks at how far GMRES has come
 _RETRY = 8  # turns after which another method is tried again
 _NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
 _NO_GAIN = (
     0.3  # of 1 - discount, what plain approximation gains in a pass: less is none near rounding
 )
-_PROMISE = 0.3  # what a method is expected to gain for each pass before it was tried
+_PROMISES = 0.3, 0.03  # what GMRES and sweeps are expected to gain for each pass at first
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -57,6 +60,7 @@ class FixedPoint:
         self._matrix = matrix
         self._discount = discount
         self._order = 1 if is_transposed else np.inf
+        self.passes = 0.0  # of the last answer
 
     def size(self, vector: FloatArray) -> float:
         """Return the norm of a vector in which a residual bounds the error."""
@@ -79,13 +83,13 @@ class FixedPoint:
         """
         x = constant / (1.0 - self._discount) if guess is None else np.array(guess)
         methods = self._methods
-        gains = [np.inf, _PROMISE, _PROMISE][: len(methods)]
+        gains = [np.inf, *_PROMISES][: len(methods)]
         residual = self.residual(x, constant)
         best, left = x, self.size(residual)
-        turn, passed = 0, 0.0
+        turn, self.passes = 0, 0.0
         while left > (enough := max(tol, self._rounding(x, constant))):
             expected = np.log(left / enough) / max(*gains, 1e-300)
-            if passed + (expected if turn > len(methods) else 0.0) > most_passes:
+            if self.passes + (expected if turn >= len(methods) else 0.0) > most_passes:
                 return best, False
             if max(gains) <= _NO_GAIN * (1.0 - self._discount) and left <= _NEAR * enough:
                 break
@@ -102,12 +106,12 @@ class FixedPoint:
                 best, left = following, self.size(after)
             if share < 1.0:
                 x, residual = following, after
-            passed += passes
+            self.passes += passes
         return best, True
 
     @property
     def _methods(self) -> tuple[_Method, ...]:
-        return (self._approximations, self._sweeps, self._gmres)
+        return (self._approximations, self._gmres, self._sweeps)
 
     def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> _Steps:
         """Write constant + discount matrix x; return what the pass tells (see `passes.follow`)."""
@@ -145,28 +149,28 @@ class FixedPoint:
     def _sweeps(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, float]:
         """Return x after a turn of sweeps, and what they cost in passes over the matrix."""
         x = np.array(x)
-        matrix = self._matrix
         for _ in range(_CYCLE):
-            sweep(matrix.indptr, matrix.indices, matrix.data, self._discount, constant, x)
-        return x, _SWEEP * _CYCLE
+            self._grouped.sweep(constant, x)
+        return x, SWEEP * _CYCLE
 
     def _gmres(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, float]:
         """Return x after one cycle of GMRES, and what it costs in passes over the matrix."""
         residual = self.residual(x, constant)
         length = _length(residual)
-        directions = np.empty((_CYCLE + 1, len(x)))
+        tol *= _SURE * length / self.size(residual)  # GMRES knows the 2-norm only
+        directions = np.empty((_DIRECTIONS + 1, len(x)))
         directions[0] = residual / length
-        products = np.zeros((_CYCLE + 1, _CYCLE))
-        shares, parts = np.zeros(0), np.zeros(_CYCLE)
-        for k in range(_CYCLE):
-            swept = self._swept(directions[k])
+        products = np.zeros((_DIRECTIONS + 1, _DIRECTIONS))
+        shares, parts = np.zeros(0), np.zeros(_DIRECTIONS)
+        for k in range(_DIRECTIONS):
+            swept = self._grouped(directions[k])
             image = swept - self._discount * (self._matrix @ swept)
             rest = orthogonalise(directions[: k + 1], image, parts)
             products[: k + 1, k] = parts[: k + 1]
             products[k + 1, k] = rest
             if rest > 0.0:
                 np.divide(image, rest, out=directions[k + 1])
-            if rest == 0.0 or k % _LOOKS == _LOOKS - 1 or k == _CYCLE - 1:
+            if rest == 0.0 or k % _LOOKS == _LOOKS - 1 or k == _DIRECTIONS - 1:
                 system = products[: k + 2, : k + 1]
                 wanted = np.zeros(k + 2)
                 wanted[0] = length
@@ -174,15 +178,14 @@ class FixedPoint:
                 if rest == 0.0 or _length(wanted - system @ shares) <= tol:
                     break
         n = len(shares)
-        cost = (_SWEEP + 1.0) * (n + 1) + _PART * n * n * len(x) / max(1, self._matrix.nnz)
-        return x + self._swept(shares @ directions[:n]), cost
+        cost = (self._grouped.passes + 1.0) * (n + 1)
+        cost += _PART * n * n * len(x) / max(1, self._matrix.nnz)
+        return x + self._grouped(shares @ directions[:n]), cost
 
-    def _swept(self, vector: FloatArray) -> FloatArray:
-        """Return one sweep from zero with a vector as the constant: the preconditioner."""
-        x = np.zeros(len(vector))
-        matrix = self._matrix
-        sweep(matrix.indptr, matrix.indices, matrix.data, self._discount, vector, x)
-        return x
+    @cached_property
+    def _grouped(self) -> GroupedSweep:
+        """The preconditioner."""
+        return GroupedSweep(self._matrix, self._discount, is_transposed=self._order == 1)
 
 
 class MixedFixedPoint(FixedPoint):

@@ -27,7 +27,7 @@ def policy_chain(model: TabularModel, policy: Policy) -> tuple[Chain, FloatArray
     cost = by_state(model, chances * model.cost)
     if np.count_nonzero(chances) > model.n_states and model.transition.nnz > _LARGE:
         return MixedChain(model, chances), cost
-    return Chain(mixed_rows(model, chances), model.discount, is_solved_once=True), cost
+    return Chain(mixed_rows(model, chances), model.discount), cost
 
 
 def exact_occupancy(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellweight.common.compiled import compiled
+from bellweight.common.compiled import compiled, unmanaged
 
 
 @compiled
@@ -96,20 +96,86 @@ def spread_pairs(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sweep(indptr, indices, data, discount, constant, x):  # type: ignore[no-untyped-def]
-    """Solve each state's own equation in x (S,), in place: forwards, then backwards."""
+def sweep(indptr, indices, data, discount, pivots, constant, x):  # type: ignore[no-untyped-def]
+    """Solve each state's own equation in x (S,), in place: forwards, then backwards.
+
+    `pivots` (S,) are 1 / (1 - discount p) with the chances p to stay. A state that has just been
+    changed is most often the next one's neighbour: rows are read towards it, so that no other
+    number waits for it.
+    """
     n = len(x)
-    for turn in range(2):
-        for place in range(n):
-            i = place if turn == 0 else n - 1 - place
-            ahead, own = 0.0, 0.0
+    for i in range(n):
+        total = constant[i]
+        end = np.uint64(indptr[i + 1])
+        for back in range(np.uint64(1), end - np.uint64(indptr[i]) + np.uint64(1)):
+            j = indices[end - back]
+            if j != i:
+                total += discount * data[end - back] * x[np.uint64(j)]
+        x[i] = pivots[i] * total
+    for place in range(n):
+        i = n - 1 - place
+        total = constant[i]
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            j = indices[k]
+            if j != i:
+                total += discount * data[k] * x[np.uint64(j)]
+        x[i] = pivots[i] * total
+
+
+@unmanaged
+def pair(  # type: ignore[no-untyped-def]
+    indptr, indices, data, back_indptr, back_indices, back_data, group, members
+):
+    """Pair each state with the free one that it moves to, or is reached from, most often.
+
+    Writes the pair of each state (S,), -1 before, and the states of each (2, S); returns how many.
+    """
+    n_groups = 0
+    for i in range(len(group)):
+        if group[i] >= 0:
+            continue
+        most, other = 0.0, -1
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            j = indices[k]
+            if data[k] > most and j != i and group[np.uint64(j)] < 0:
+                most, other = data[k], j
+        for k in range(np.uint64(back_indptr[i]), np.uint64(back_indptr[i + 1])):
+            j = back_indices[k]
+            if back_data[k] > most and j != i and group[np.uint64(j)] < 0:
+                most, other = back_data[k], j
+        group[i], members[0, n_groups] = n_groups, i
+        if other >= 0:
+            group[other], members[1, n_groups] = n_groups, other
+        n_groups += 1
+    return n_groups
+
+
+@unmanaged
+def merge(  # type: ignore[no-untyped-def]
+    indptr, indices, data, down, up, group, members, places, starts, columns, sums
+):
+    """Write the sums of entries times down[row] up[column] by pairs, a CSR matrix; return how many.
+
+    `places` (G,) says where a column stands in the row that is written, and is -1 before.
+    """
+    n = 0
+    for g in range(len(places)):
+        first = n
+        for m in range(2):
+            i = members[m, g]
+            if i < 0:
+                break
             for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                j = indices[k]
-                if j == i:
-                    own += data[k]
-                else:
-                    ahead += data[k] * x[np.uint64(j)]
-            x[i] = (constant[i] + discount * ahead) / (1.0 - discount * own)
+                j = np.uint64(indices[k])
+                column = group[j]
+                place = places[column]
+                if place < first:
+                    place = n
+                    places[column], columns[n], sums[n] = n, column, 0.0
+                    n += 1
+                sums[place] += down[i] * data[k] * up[j]
+        starts[g + 1] = n
+    return n
 
 
 @compiled
