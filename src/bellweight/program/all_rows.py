@@ -176,13 +176,16 @@ class TabularRows(ListedRows):
         """Phi' initial (K,), to twice the digits."""
         return self.exact_moments(self.model.initial)
 
-    def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
-        model = self.model
+    def exact_values(self, coef: Doubled) -> Doubled:
+        """Return the value (S,) of every state to twice the digits."""
         parts = [
             product(doubled(self._dense_features(states)), coef)
             for states, _ in self._feature_blocks()
         ]
-        values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
+        model, values = self.model, self.exact_values(coef)
         n_close, found = 8 + self._n_basis, []
         # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
