@@ -26,7 +26,7 @@ import numpy as np
 
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.doubled import Doubled, add, dot, doubled, multiply, product, subtract
+from bellweight.common.doubled import Doubled, add, dot, doubled, multiply
 from bellweight.common.status import SolverError
 from bellweight.program.all_rows import TabularRows
 from bellweight.program.independent_functions import coefficient_bounds
@@ -38,7 +38,6 @@ _TWICE = _UNIT**1.7  # a generous bound on rounding with twice the digits
 _SPARE = 4.0  # so that the rows also hold when they are evaluated in another way
 _MARGIN = 2.0  # on upper bounds of slacks, for the same reason
 _OPERATIONS = 8  # in a slack, besides those of its sums
-_CHUNK = 20_000  # rows taken at a time with twice the digits
 _DOUBLINGS = 60  # of a shift of the constant
 _ATTEMPTS = 3  # at solving with a margin
 _WIDER = 4.0  # a margin than what was missing
@@ -119,7 +118,7 @@ def largest_slacks(rows: TabularRows, coef: Doubled, pairs: IntArray, enough: fl
     slack, error = slack[pairs], _MARGIN * _gamma(rows) * size[pairs]
     found = slack + error
     coarse = np.flatnonzero(error > enough)
-    exact = _exact_slacks(rows, coef, pairs[coarse])
+    exact = rows.exact_slacks(coef, pairs[coarse])
     precise = exact + _UNIT * np.abs(exact) + _MARGIN * _TWICE * size[pairs[coarse]]
     found[coarse] = np.minimum(found[coarse], precise)
     return np.maximum(found, 0.0)
@@ -231,19 +230,9 @@ def _missing(rows: TabularRows, coef: Doubled, *, plain: bool) -> FloatArray:
     missing = _gamma(rows) * size - slack
     if not plain:
         close = np.flatnonzero(missing > 0.0)
-        exact = _exact_slacks(rows, coef, close)
+        exact = rows.exact_slacks(coef, close)
         missing[close] = _TWICE * size[close] + _UNIT * np.abs(exact) - exact
     return missing
-
-
-def _exact_slacks(rows: TabularRows, coef: Doubled, pairs: IntArray) -> FloatArray:
-    """Return the slacks of some pairs (n,), computed with twice the digits."""
-    found = np.empty(len(pairs))
-    for start in range(0, len(pairs), _CHUNK):
-        keys = pairs[start : start + _CHUNK]
-        error = subtract(doubled(rows.pair_cost[keys]), product(rows.exact_rows(keys), coef))
-        found[start : start + _CHUNK] = error.high
-    return found
 
 
 def _gamma(rows: TabularRows) -> float:
