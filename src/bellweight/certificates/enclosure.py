@@ -149,10 +149,12 @@ class Feasible:
 
     `violation` is the largest one of the values as given. Where rows do not hold with certainty the
     values are lowered by a constant; `value` and the residuals are those of the lowered values, and
-    the errors hold what the lowering added out of caution.
+    the errors hold what the lowering added out of caution. `rounding` is how far the rounding of
+    the sums moves the value.
     """
 
     value: float
+    rounding: float
     violation: float
     residual: FloatArray
     error: FloatArray
@@ -178,10 +180,11 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
         raise FileError("the values are too large: what they prove cannot be computed")
     # Lowering by a constant adds at least `left` of it to every row.
     shift = max(0.0, -float(margin.min())) / left * (1.0 + gamma(8))
-    initial = _initial_value(model, values, unit)
+    initial, rounding = _initial_value(model, values, unit)
     certain = max(0.0, -float(most.min()))
     return Feasible(
         value=initial - shift - 4.0 * _UNIT * abs(initial),
+        rounding=rounding,
         violation=max(0.0, -float(slack.min())),
         residual=slack + left * shift,
         error=error + max(0.0, left * shift - certain),
@@ -208,17 +211,17 @@ def _precise_slack(model: TabularModel, values: Values, pairs: IntArray) -> Floa
     return add(doubled(model.cost[pairs]), subtract(ahead, here)).high
 
 
-def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
-    """Return a lower bound on the expected value of the initial state."""
+def _initial_value(model: TabularModel, values: Values, unit: float) -> tuple[float, float]:
+    """Return a lower bound on the expected value of the initial state, and its error."""
     used = np.flatnonzero(model.initial)
     plain = float(model.initial[used] @ values.plain[used])
     size = float(model.initial[used] @ values.size[used])
     error = gamma(len(used) + values.n_terms + _EXTRA) * size
     if error <= unit:
-        return plain - error
+        return plain - error, error
     precise = dot(doubled(model.initial[used]), values.precise(used))
     error = (len(used) + values.n_terms + _EXTRA) * _UNIT_TWICE * size
-    return precise - error - _UNIT * abs(precise)
+    return precise - error - _UNIT * abs(precise), error
 
 
 def most_entering(rows: sparse.csr_array) -> int:

@@ -62,7 +62,9 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
         *without(certificate, "confidence", "episodes", "horizon"),
         same("seed", certificate.seed, 0),
         same("evidence", certificate.evidence, {}),
-        *statement(certificate, found.value, cost, error, unit, costs.rounding),
+        *statement(
+            certificate, found.value, cost, error, unit, costs.rounding, _GENEROUS * found.rounding
+        ),
         *_repair(certificate, model, record, basis, found.value, unit),
     ]
     notes = [proven_text(found.value, cost + error), WORDS]

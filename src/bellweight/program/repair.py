@@ -37,6 +37,8 @@ _UNIT = 2.0**-53
 _TWICE = _UNIT**1.7  # a generous bound on rounding with twice the digits
 _SPARE = 4.0  # so that the rows also hold when they are evaluated in another way
 _MARGIN = 2.0  # on upper bounds of slacks, for the same reason
+_SUM = 2.0**-99  # the rounding of one of its terms with twice the digits, more than `verify` allows
+_ROUNDINGS = 32  # of a value, besides those of its sums
 _OPERATIONS = 8  # in a slack, besides those of its sums
 _DOUBLINGS = 60  # of a shift of the constant
 _ATTEMPTS = 3  # at solving with a margin
@@ -249,5 +251,7 @@ def _value(rows: TabularRows, coef: Doubled) -> float:
 
 def _error(rows: TabularRows, coef: Doubled, value: float) -> float:
     """Return a bound on the rounding error of a value: that of its last digit, and of its terms."""
-    terms = float(rows.model.initial @ rows.value_terms(coef.high))
-    return 2.0 * _UNIT * abs(value) + _UNIT**1.9 * terms
+    initial = rows.model.initial
+    terms = float(initial @ rows.value_terms(coef.high))
+    n = np.count_nonzero(initial) + rows.n_terms + _ROUNDINGS
+    return 2.0 * _UNIT * abs(value) + n * _SUM * terms
