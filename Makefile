@@ -31,7 +31,8 @@ $(STAMP): pyproject.toml constraints.txt
 	    exit 1; }; \
 	  $(PYTHON) -m venv $(VENV); }
 	@echo "Installing Bellweight and its pinned dependencies into $(VENV) (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src || true  # on all cores; pip would use one
 	@touch $@
 
 demo: $(STAMP)  ## Solve a queue and prove it, then a network, and write a page that shows it
@@ -48,9 +49,10 @@ browser:  ## Find Chromium for the tests, or install it (another one: make CHROM
 
 # One worker more than cores, because some tests wait for a browser or another process; the tests of a
 # file share what they prepare, so they stay together, in the order of tests/conftest.py. Every core
-# has a worker, so that threads of linear algebra besides would wait for each other.
+# has a worker, so that threads of linear algebra besides would wait for each other. The workers and
+# the processes that tests start share what Python compiles, also where a shell forbids to keep it.
 test: $(STAMP) browser  ## Run the tests, without the slow ones (ARGS="-k name" to pick some)
-	CHROMIUM="$(CHROMIUM)" OPENBLAS_NUM_THREADS=1 \
+	CHROMIUM="$(CHROMIUM)" OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= \
 	  $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(STAMP) browser  ## Run the slow tests, as before a release

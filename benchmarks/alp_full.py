@@ -19,6 +19,11 @@ from measure import Line, seconds, take_turns
 import bellweight as bw
 from bellweight.program import AlpProgram, Solution, solve_alp
 
+TITLE = "The whole program at once"
+FIGURES = {
+    "alp_full": "solving the program of the queue, against HiGHS",
+}
+
 OPTIMUM = 352.28  # known independently, to two decimals
 AGREEMENT = 1e-6
 TIME_LIMIT = 60.0

@@ -26,6 +26,13 @@ from bellweight.exact.occupancy import exact_occupancy
 from bellweight.problems.single_queue import geometric
 from bellweight.program import AlpProgram, Solution, TabularRows
 
+TITLE = "Solving again after a change of weights"
+FIGURES = {
+    "alp_resolve.mixed": "most passes over the rows after a small change, against the first solve",
+    "alp_resolve.time": "time after a small change, against the first solve",
+    "alp_resolve.iterations": "most passes within PIA and DIA after one, against the first solve",
+}
+
 INITIALS = ("geometric", "empty", "reverse")
 DECAYS = (0.85, 0.89, 0.91, 0.95, 0.99, 0.999)
 SHARE = 0.01

@@ -29,6 +29,12 @@ from measure import Line
 import bellweight as bw
 from bellweight.program import DrawnRows
 
+TITLE = "A billion rows"
+FIGURES = {
+    "billion.estimate": "estimated CPU time of a billion rows",
+    "billion.memory": "memory of the largest run",
+}
+
 ROWS_PER_STATE = 18
 ROWS = (1_000_000, 10_000_000)
 BILLION = 1_000_000_000

@@ -14,6 +14,12 @@ import bellweight as bw
 from bellweight.reproduce.clinic.tables_3_4 import basis_of, methods
 from bellweight.reproduce.paper import CLINIC_TABLES
 
+TITLE = "The clinics"
+FIGURES = {
+    "small": "small clinic",
+    "large": "large clinic",
+}
+
 TARGETS = {
     "small": {"Fixed": 1.0, "Random": 5.0, "PIA": 30.0, "DIA (Random)": 20.0},
     "large": {"Fixed": 1.0, "Random": 5.0, "PIA": 30.0, "DIA (Random)": 10.0},

@@ -10,6 +10,12 @@ from measure import Line, growth
 import bellweight as bw
 from bellweight.common.streams import stream_keys
 
+TITLE = "Drawing constraint states"
+FIGURES = {
+    "distinct_states": "growth of the time with the number of states",
+    "distinct_states.peer": "time, against sorting with NumPy",
+}
+
 SIZES = (10_000, 100_000, 1_000_000, 3_000_000)
 QUICK_SIZES = (3_000, 10_000, 30_000)
 MOST_GROWTH = 1.1

@@ -14,6 +14,11 @@ from scipy import sparse
 
 import bellweight as bw
 
+TITLE = "Exact optimum of the queue"
+FIGURES = {
+    "exact_optimal": "optimal values and policy, against QuantEcon",
+}
+
 REPEATS = 7
 AGREEMENT = 1e-10
 

@@ -26,6 +26,15 @@ from shapes import grid, random_graph
 import bellweight as bw
 from bellweight.exact.occupancy import exact_occupancy
 
+TITLE = "Growth with the size of a table"
+FIGURES = {
+    "optimal.peer": "exact optimum, against the fastest peer",
+    "optimal": "growth of the exact optimum",
+    "value": "growth of the value of a policy",
+    "occupancy": "growth of the occupancy of a policy",
+    "DIA": "growth of DIA",
+}
+
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 PEER_SIZES = (10_000, 100_000)
 QUICK_SIZES = (300, 1_000, 3_000)

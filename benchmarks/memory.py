@@ -15,6 +15,12 @@ from pathlib import Path
 
 from measure import ENVIRONMENT, Line
 
+TITLE = "Memory of a reproduction"
+FIGURES = {
+    "memory.peak": "most memory held at once",
+    "memory.seconds": "time of the whole command",
+}
+
 ARGUMENTS = ("reproduce", "table1", "--exact")
 MOST_MEMORY = 1.0  # GB
 MOST_SECONDS = 60.0

@@ -12,6 +12,11 @@ from measure import Line, seconds
 
 import bellweight as bw
 
+TITLE = "Policies of the network"
+FIGURES = {
+    "policy": "from nothing to a policy, against the paper's time",
+}
+
 PAPER = {"Random": 1_574.53, "PIA": 13_751.61, "DIA (Random)": 3_660.20, "DIA (0.9)": 14_588.35}
 METHODS = {
     "Random": bw.FromPolicy(bw.Uniform()),

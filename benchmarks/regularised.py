@@ -14,6 +14,13 @@ import bellweight as bw
 from bellweight.backends import simulated_occupancy
 from bellweight.program import AlpProgram, EventRows, PenaltyProgram
 
+TITLE = "The regularised program"
+FIGURES = {
+    "regularised.step": "a Newton step, in passes over the rows",
+    "regularised.steps": "Newton steps from cold",
+    "regularised.limit": "distance to the minimum-norm dual, where the regularisation is small",
+}
+
 STATES = 5_000
 DELTA = 1.0
 SMALL = 1e-6

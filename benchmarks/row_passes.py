@@ -22,6 +22,14 @@ from simulation import busy, hashing
 
 import bellweight as bw
 
+TITLE = "A pass over sampled rows"
+FIGURES = {
+    "row_passes.hand": "time of a pass, against arithmetic for this network only",
+    "row_passes": "growth of the time with the number of states",
+    "row_passes.memory": "memory of the largest sample",
+    "row_passes.threads": "two threads against one",
+}
+
 SIZES = (10_000, 100_000, 1_000_000, 3_000_000)
 QUICK_SIZES = (10_000, 30_000, 100_000)
 MOST_TIMES, MOST_GROWTH, MOST_MEMORY = 3.0, 1.05, 1.0

@@ -16,8 +16,10 @@ import os
 import platform
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from measure import ENVIRONMENT, HEADER, Line, losses
 
@@ -68,18 +70,20 @@ def main() -> int:
     settle()
     warn_if_busy()
     print(HEADER, flush=True)
-    lines: list[Line] = []
+    sections: dict[str, list[Line]] = {}
     base = None if options.base is None else json.loads(options.base.read_text(encoding="utf-8"))
     for name in options.names or (QUICK_NAMES if options.quick else NAMES):
+        sections[name] = []
         for line in measured(name, options.quick):
             print(line, flush=True)
-            lines.append(line)
+            sections[name].append(line)
+    lines = [line for found in sections.values() for line in found]
     records = [line.record() for line in lines]
     if options.json is not None:
         report = {"machine": machine(), "lines": records}
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if options.page is not None:
-        options.page.write_text(page(lines, quick=options.quick), encoding="utf-8")
+        options.page.write_text(page(sections, quick=options.quick), encoding="utf-8")
     if base is not None:
         lost = losses(records, base["lines"], MOST_LOST)
         print("\n".join(f"LOST {text}" for text in lost) or "no figure is 20 % worse")
@@ -113,8 +117,8 @@ def warn_if_busy() -> None:
         print(f"warning: {text}", file=sys.stderr)
 
 
-def page(lines: list[Line], *, quick: bool) -> str:
-    """Return the figures as a page of the documentation."""
+def page(sections: Mapping[str, Sequence[Line]], *, quick: bool) -> str:
+    """Return the figures of each benchmark as a page of the documentation."""
     from billion import recorded  # loads the library
 
     found = machine()
@@ -123,34 +127,55 @@ def page(lines: list[Line], *, quick: bool) -> str:
         "# Benchmarks",
         "",
         f"Made by `make bench-page{' ARGS=--quick' if quick else ''}`. Every ratio is against a",
-        "peer measured in the same run: above 1 ours is faster. An exponent is the growth of CPU",
-        "time with the size of the problem: 1 is linear. Figures that miss their target are shown",
-        "like the others. Where other work keeps a machine busy, threads and workers cannot gain.",
+        "peer measured in the same run: above 1 ours is faster. Growth is the exponent of CPU time",
+        "in the size of the problem: 1 is linear. Figures that miss their target are shown like",
+        "the others. Where other work keeps a machine busy, threads and workers cannot gain. In",
+        "brackets stands the case: a kind of model, or its shape, its discount and its states.",
         "",
         f"Machine: {found['processor']}, {found['cores']} cores, {found['platform']}; {versions}.",
         f"Load when the page was written: {found['load']:.1f}."
         + (" Quick mode: small sizes, whose times are noisy." if quick else ""),
         "",
+    ]
+    for name, lines in sections.items():
+        text += section(importlib.import_module(name), lines)
+    return "\n".join([*text, *recorded()]).rstrip() + "\n"
+
+
+def section(benchmark: Any, lines: Sequence[Line]) -> list[str]:
+    """Return what one benchmark shows: what it is, a table, and what was measured besides."""
+    text = [
+        f"## {benchmark.TITLE}",
+        "",
+        benchmark.__doc__.strip().split("\n\n")[0],
+        "",
         "| figure | ours | peer | ratio | target | verdict |",
         "|---|---|---|---|---|---|",
     ]
+    remarks = []
     for line in lines:
+        unit = "" if line.unit == "exponent" else f" {line.unit}"
         ours, peer = (
-            "" if number is None else f"{number:.3g} {line.unit}"
-            for number in (line.ours, line.peer)
+            "" if number is None else f"{number:.3g}{unit}" for number in (line.ours, line.peer)
         )
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}"
-        target = f"at most {line.target:g}" if line.limit else f"ratio {line.target:g}"
+        target = f"≤ {line.target:g}" if line.limit else f"ratio ≥ {line.target:.2g}"
         target = "" if line.skipped else target
-        text.append(f"| {line.name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")
-    text += ["", *recorded(), "## Remarks", ""]
-    text += [
-        f"- {line.name}: {note}"
-        for line in lines
-        for note in (*line.notes, line.skipped and f"not measured: {line.skipped}", line.wrong)
-        if note
-    ]
-    return "\n".join(text) + "\n"
+        name = title(benchmark.FIGURES, line.name)
+        text.append(f"| {name} | {ours} | {peer} | {ratio} | {target} | {line.verdict} |")
+        besides = [*line.notes, line.skipped and f"not measured: {line.skipped}", line.wrong]
+        if any(besides):
+            remarks.append(f"- {name}: {'; '.join(filter(None, besides))}")
+    if not remarks:
+        return [*text, ""]
+    return [*text, "", '??? note "What was measured"', "", *(f"    {row}" for row in remarks), ""]
+
+
+def title(figures: Mapping[str, str], name: str) -> str:
+    """Return the name of a figure in words; what follows its first word says of which case."""
+    first, _, case = name.partition(" ")
+    words = figures.get(first, first)
+    return f"{words} ({case})" if case else words
 
 
 def processor() -> str:

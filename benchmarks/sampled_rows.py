@@ -18,6 +18,12 @@ import bellweight as bw
 from bellweight.backends import simulated_occupancy
 from bellweight.program import AlpProgram
 
+TITLE = "Row generation"
+FIGURES = {
+    "sampled_rows": "the first solve, against HiGHS on all rows",
+    "sampled_rows.changed": "a solve with another objective, against HiGHS on all rows",
+}
+
 STATES = 5_000
 
 

@@ -16,6 +16,11 @@ from measure import Line, take_turns
 
 import bellweight as bw
 
+TITLE = "Simulating the queue"
+FIGURES = {
+    "simulation": "million steps a second, two workers against one",
+}
+
 EPISODES, HORIZON = 200_000, 343
 REPEATS = 10
 TARGET = 1.7

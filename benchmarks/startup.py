@@ -14,6 +14,12 @@ import tempfile
 
 from measure import Line
 
+TITLE = "The first seconds"
+FIGURES = {
+    "startup.rows": "a solve without simulation, nothing compiled before",
+    "startup.judged": "the judgement after it, nothing compiled before",
+    "startup.changed": "solving again with another number",
+}
 MOST = {"rows": 8.0, "judged": 16.0, "changed": 0.5}
 QUICK_KINDS = ("event",)
 KINDS = ("event", "step")

@@ -22,6 +22,19 @@ from shapes import random_graph
 
 import bellweight as bw
 
+TITLE = "Large tables"
+FIGURES = {
+    "tables.model": "growth of making the model",
+    "tables.optimal": "growth of the exact optimum",
+    "tables.ALP": "growth of one program with fifty functions",
+    "tables.DIA": "growth of DIA",
+    "tables.certify": "growth of a certificate",
+    "tables.verify": "growth of its verification",
+    "tables.verify/certify": "verification, in times of the certificate",
+    "tables.peer": "exact optimum, against the fastest peer",
+    "tables.memory": "most memory of a step, in times of the transition matrix",
+}
+
 SIZES = (10_000, 30_000, 100_000, 300_000)
 QUICK_SIZES = (1_000, 3_000, 10_000)
 N_ACTIONS, N_FUNCTIONS = 10, 50

@@ -23,6 +23,12 @@ from simulation import busy, hashing
 import bellweight as bw
 from bellweight.program import AllRows, DrawnRows
 
+TITLE = "Two workers"
+FIGURES = {
+    "workers.threads": "two threads against one",
+    "workers.dask": "two Dask workers against one thread",
+}
+
 N_STATES, QUICK_STATES = 300_000, 60_000
 N_DRAWN, QUICK_DRAWN = 20_000_000, 2_000_000
 REPEATS = 5

@@ -16,7 +16,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-_DPI = 80
+_DPI = 120
 
 
 def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:

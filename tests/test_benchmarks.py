@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,8 +35,18 @@ def test_a_quick_run_writes_figures_and_a_page(figures: tuple[Path, Path]) -> No
     assert all(not line["wrong"] for line in report["lines"])
     assert report["machine"]["processor"]
     page = figures[1].read_text(encoding="utf-8")
-    assert "| distinct_states.peer |" in page
+    assert "## Drawing constraint states" in page
+    assert "| time, against sorting with NumPy |" in page
     assert "states and CPU seconds: 3,000:" in page
+
+
+def test_every_figure_has_a_title() -> None:
+    for path in RUN.parent.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        figures = set(re.findall(rf'Line\(\s*"({path.stem}[^"]*)"', text))
+        titles = set(re.findall(r'^    "([^" ]+)": "', text, flags=re.MULTILINE))
+        assert figures <= titles, path.name
+        assert ("def run(" in text) == ("\nTITLE = " in text), path.name
 
 
 def test_noise_far_below_a_limit_is_no_loss() -> None:

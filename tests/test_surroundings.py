@@ -57,50 +57,63 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("mask", "changes"),
     [
-        {
-            **ASCII,
-            "TZ": "Asia/Kathmandu",
-            "TERM": "dumb",
-            "COLUMNS": "1",
-            "LINES": "1",
-            "PYTHONHASHSEED": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-        },
-        {
-            "LC_ALL": "tr_TR.UTF-8",
-            "LANGUAGE": "tr",
-            "TZ": "Pacific/Kiritimati",
-            "FORCE_COLOR": "1",
-            "COLUMNS": "20",
-            "TERM": "xterm-256color",
-            "HOME": None,
-            "XDG_CACHE_HOME": None,
-            "USER": None,
-            "LOGNAME": None,
-        },
-        {
-            "NO_COLOR": "1",
-            "FORCE_COLOR": "1",
-            "COLUMNS": "40",
-            "PYTHONOPTIMIZE": "2",
-            "PYTHONHASHSEED": "77",
-            "OMP_NUM_THREADS": None,
-            "OPENBLAS_NUM_THREADS": None,
-        },
+        (
+            0o077,
+            {
+                **ASCII,
+                "TZ": "Asia/Kathmandu",
+                "TERM": "dumb",
+                "COLUMNS": "1",
+                "LINES": "1",
+                "PYTHONHASHSEED": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "OMP_NUM_THREADS": "1",
+            },
+        ),
+        (
+            0o027,
+            {
+                "LC_ALL": "tr_TR.UTF-8",
+                "LANGUAGE": "tr",
+                "TZ": "Pacific/Kiritimati",
+                "FORCE_COLOR": "1",
+                "COLUMNS": "20",
+                "TERM": "xterm-256color",
+                "HOME": None,
+                "XDG_CACHE_HOME": None,
+                "USER": None,
+                "LOGNAME": None,
+            },
+        ),
+        (
+            0o022,
+            {
+                "NO_COLOR": "1",
+                "FORCE_COLOR": "1",
+                "COLUMNS": "40",
+                "PYTHONOPTIMIZE": "2",
+                "PYTHONHASHSEED": "77",
+                "OMP_NUM_THREADS": None,
+                "OPENBLAS_NUM_THREADS": None,
+            },
+        ),
     ],
     ids=["plain", "coloured", "optimised"],
 )
 def test_no_surroundings_change_what_is_found(
-    changes: dict[str, str | None], usual: dict[str, Any], tmp_path: Path
+    mask: int, changes: dict[str, str | None], usual: dict[str, Any], tmp_path: Path
 ) -> None:
-    ended = started([*COMMAND, *SOLVE], tmp_path / "with space", changes)
+    """And files get the rights that the umask leaves."""
+    folder = tmp_path / "with space"
+    ended = started([*COMMAND, *SOLVE, "--save", "found.npz"], folder, changes, umask=mask)
     assert ended.stderr == ""
     assert ended.returncode == exits.DONE
     assert "CONVERGED" in ended.stdout
-    assert document(tmp_path / "with space") == usual
+    assert document(folder) == usual
+    for name in ("found.json", "found.npz"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o666 & ~mask
 
 
 SCRIPT = """# A model whose names are not ASCII.
@@ -153,14 +166,6 @@ def test_nothing_can_be_kept_on_disk(usual: dict[str, Any], tmp_path: Path) -> N
     ended = started([*COMMAND, *SOLVE], tmp_path / "out", changes)
     assert ended.returncode == exits.DONE, ended.stderr
     assert document(tmp_path / "out") == usual
-
-
-@pytest.mark.parametrize("mask", [0o077, 0o027])
-def test_files_get_the_rights_that_the_umask_leaves(mask: int, tmp_path: Path) -> None:
-    ended = started([*COMMAND, *SOLVE, "--save", "found.npz"], tmp_path, {}, umask=mask)
-    assert ended.returncode == exits.DONE, ended.stderr
-    for name in ("found.json", "found.npz"):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o666 & ~mask
 
 
 def test_a_process_without_an_output_still_does_its_work(

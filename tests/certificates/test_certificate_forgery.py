@@ -329,6 +329,7 @@ def test_values_beyond_all_numbers_do_not_hide_the_rows_that_fail() -> None:
         **old, "names": [*old["names"], "x^64"], "moments": [*old["moments"], 0.0],
         "basis": {"kind": "monomials", "exponents": [*old["basis"]["exponents"], [64]]},
         "coef": [old["coef"][0] + raised, *old["coef"][1:], 9e99], "solved": [*old["solved"], 0.0],
+        "rest": [*old["rest"], 0.0],
     }  # fmt: skip
     value = found.value + raised
     claim = forged(
@@ -337,6 +338,20 @@ def test_values_beyond_all_numbers_do_not_hide_the_rows_that_fail() -> None:
     checked = bw.verify(model, claim)
     assert not checked.passed
     assert "too large" in str(checked)
+
+
+def test_what_rounding_takes_from_coefficients_is_recorded_and_is_no_more(tmp_path: Path) -> None:
+    model = bw.problems.single_queue(capacity=4_999, initial="reverse")
+    result = bw.solve(model, bw.Polynomial(8), bw.DIA(), judge=False)
+    found = bw.certify(model, result)
+    coef, rest = np.array(found.record["coef"]), np.array(found.record["rest"])
+    found.save(tmp_path / "c.json")
+    assert bw.verify(model, tmp_path / "c.json").passed
+    assert found.value == result.lower_bound
+    raised = [float(rest[0] + 1.0 + 2.0**-52 * abs(coef[0])), *rest[1:].tolist()]
+    record = {**found.record, "rest": raised}
+    checked = bw.verify(model, forged(found, record=record))
+    assert "record.rest is more than" in str(checked)
 
 
 def test_what_rounding_may_hide_is_taken_from_the_value_over_a_box() -> None:

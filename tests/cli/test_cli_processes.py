@@ -108,12 +108,18 @@ def test_ctrl_c_keeps_the_columns_that_are_finished(
     assert "interrupted: nothing was finished" in capsys.readouterr().err
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    process = start(["solve", *QUEUE])
+@pytest.mark.parametrize("words", [["-h"], ["solve", *QUEUE, "--json", "found.json"]])
+def test_a_reader_that_goes_away_is_no_error(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    process = start(words)
     assert process.stdout is not None
     process.stdout.close()
     _, err = process.communicate(timeout=60)
     assert err == ""
+    assert process.returncode == exits.DONE
+    assert Path("found.json").exists() == ("--json" in words)
 
 
 def test_quick_commands_say_nothing_about_progress(capsys: pytest.CaptureFixture[str]) -> None:

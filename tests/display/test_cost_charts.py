@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from bellweight.display.cost_charts import Between, gap_chart
+from bellweight.display.drawing import draw
 
 
 def test_a_cost_of_short_episodes_below_the_bound_is_drawn() -> None:
@@ -12,3 +15,20 @@ def test_a_cost_of_short_episodes_below_the_bound_is_drawn() -> None:
     assert shown is not None
     assert shown[0] < 29.0
     assert 220.0 < shown[1] < 4000.0
+
+
+def test_no_name_and_no_key_is_cut_in_a_picture() -> None:
+    """Long names take several lines, and the key stays inside."""
+    long = "Acting at random (the target)"
+    figure = draw([gap_chart([Between("ours", 30_000.0, 1.0, 220.0), Between(long, 40_000.0)])])
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    assert long in {tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()}
+    ticks = [tick.get_window_extent() for tick in axes.get_xticklabels()]
+    assert all(a.x1 < b.x0 for a, b in pairwise(ticks))
+    key = axes.get_legend()
+    assert key is not None
+    box = key.get_window_extent()
+    assert box.y1 <= axes.xaxis.label.get_window_extent().y0
+    assert box.x0 >= 0.0
+    assert box.x1 <= figure.bbox.x1

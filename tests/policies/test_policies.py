@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellweight as bw
+from bellweight.common.doubled import doubled
 from bellweight.policies import greedy_actions
+from bellweight.program import AllRows
 
 scales = st.floats(-3.0, 3.0).map(lambda power: 10.0**power)
 
@@ -217,3 +220,22 @@ def test_a_policy_is_bound_to_a_model_before_anything_else_is_asked_for() -> Non
         [sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False
     )
     assert (ended.stdout.strip(), ended.stderr) == ("1", "")
+
+
+def test_ties_that_plain_digits_leave_open_are_decided_with_twice_the_digits() -> None:
+    """Values made of terms of 1e15: what plain digits find depends on the order of a sum."""
+    model = bw.problems.single_queue(capacity=4_999, initial="reverse")
+    rows = AllRows().on(model, bw.Polynomial(8))
+    result = bw.solve(model, bw.Polynomial(8), bw.DIA(), judge=False)
+    values, terms = rows.values_and_terms(result.coef)
+    noise, rng = rows.n_basis * terms, np.random.default_rng(1)
+    moved = values + np.finfo(float).eps * terms * rng.uniform(-1.0, 1.0, len(terms))
+
+    def exact(pairs: np.ndarray) -> np.ndarray:
+        return rows.exact_slacks(doubled(result.coef), pairs)
+
+    def chosen(values: np.ndarray, **options: Any) -> np.ndarray:
+        return greedy_actions(model, values, noise=noise, **options)
+
+    assert (chosen(values) != chosen(moved)).any()
+    assert (chosen(values, precise=exact) == chosen(moved, precise=exact)).all()

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bellweight.backends.setup import RunSettings, Setup
+from bellweight.backends.setup import Point, RunSettings, Setup
 from bellweight.basis import Basis
 from bellweight.basis.core import variable_names
 from bellweight.common.checks import FloatArray, IntArray
@@ -189,7 +189,7 @@ class Backend(ABC, Generic[AnyModel]):
 
     @abstractmethod
     def visited(
-        self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
+        self, basis: Basis, coef: FloatArray, point: Point, policy: Policy, seed: int
     ) -> Visited:
         """Return where a greedy policy spends its time, and the values and residuals there."""
 

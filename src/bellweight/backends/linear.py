@@ -200,7 +200,7 @@ class LinearBackend(Backend[LinearModel]):
         )
 
     def visited(
-        self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
+        self, basis: Basis, coef: FloatArray, point: Point, policy: Policy, seed: int
     ) -> Visited:
         model = self.model
         horizon = default_horizon(model.discount)

@@ -247,7 +247,7 @@ class Setup(ABC):
         """Return a dual as an array (N,) over all pairs, where they are listed."""
         return None
 
-    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired | None:
+    def proven(self, coef: FloatArray, point: Point) -> Repaired | None:
         """Return coefficients at which all rows are proven to hold, where all rows are known."""
         return None
 
@@ -263,11 +263,11 @@ class Setup(ABC):
         """Return what a search found, where rows are a sample of the states of a box."""
         return None
 
-    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, Point]]) -> float | None:
         """Return a proven bound on the optimal cost, where there is one.
 
         It is the value of the largest of several value functions, given by their coefficients and
-        moments.
+        weights.
         """
         return None
 

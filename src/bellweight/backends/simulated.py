@@ -199,11 +199,11 @@ class LocalSetup(FunctionSetup):
         exactly = self.rows.initial_moments
         return super().initial_point() if exactly is None else Point(exactly[0])
 
-    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired | None:
+    def proven(self, coef: FloatArray, point: Point) -> Repaired | None:
         return repaired_locally(self.rows, coef)
 
-    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float | None:
-        found = [self.proven(coef, moments) for coef, moments in pieces]
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, Point]]) -> float | None:
+        found = [self.proven(coef, point) for coef, point in pieces]
         values = [bound.value for bound in found if bound is not None]
         return max(values) if values else None
 
@@ -294,7 +294,7 @@ class FunctionBackend(Backend[AnyFunctionModel]):
         )
 
     def visited(
-        self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
+        self, basis: Basis, coef: FloatArray, point: Point, policy: Policy, seed: int
     ) -> Visited:
         rollout = self.episodes(policy)
         drawn = rollout.state_block(0, DRAWN_STATES, 0, stream_keys(seed, VIEWING))

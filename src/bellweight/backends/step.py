@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellweight.backends.setup import Evidence
+from bellweight.backends.setup import Evidence, Point
 from bellweight.backends.simulated import (
     PLAIN_STEPS,
     USUAL_STATES,
@@ -44,7 +44,7 @@ class StepSetup(SampledSetup):
         assert isinstance(model, StepModel)
         return model
 
-    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired | None:
+    def proven(self, coef: FloatArray, point: Point) -> Repaired | None:
         return repaired_in_box(self.rows, self._steps, coef)
 
     def proof(self) -> tuple[str, str]:

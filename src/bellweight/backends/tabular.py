@@ -22,7 +22,15 @@ from bellweight.models import TabularModel
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, checked_probabilities
 from bellweight.policies.actor import Actor, AnyPolicy, acts_on, needs_generator
 from bellweight.policies.states import one_index, several_indices
-from bellweight.program import AllRows, ListedRows, Repaired, TabularRows, largest_value, repaired
+from bellweight.program import (
+    AllRows,
+    ListedRows,
+    Repaired,
+    TabularRows,
+    largest_value,
+    repaired,
+    repaired_values,
+)
 from bellweight.simulation import Occupancy, Simulation, TabularRollout
 
 
@@ -86,11 +94,11 @@ class TabularSetup(Setup):
     def over_pairs(self, dual: Support) -> FloatArray:
         return dual.over_pairs(self.rows.model)
 
-    def proven(self, coef: FloatArray, moments: FloatArray) -> Repaired:
-        return repaired(self.rows, coef, moments)
+    def proven(self, coef: FloatArray, point: Point) -> Repaired:
+        return repaired(self.rows, coef, point.moments, point.weights)
 
-    def lower_bound(self, pieces: Sequence[tuple[FloatArray, FloatArray]]) -> float:
-        return largest_value(self.rows, [self.proven(coef, moments) for coef, moments in pieces])
+    def lower_bound(self, pieces: Sequence[tuple[FloatArray, Point]]) -> float:
+        return largest_value(self.rows, [self.proven(coef, point) for coef, point in pieces])
 
 
 class TabularBackend(Backend[TabularModel]):
@@ -160,12 +168,12 @@ class TabularBackend(Backend[TabularModel]):
         )
 
     def visited(
-        self, basis: Basis, coef: FloatArray, moments: FloatArray, policy: Policy, seed: int
+        self, basis: Basis, coef: FloatArray, point: Point, policy: Policy, seed: int
     ) -> Visited:
         model = self.model
         rows = TabularRows(model, basis)
         # Repaired where rows are violated, because the values are shown as lower bounds.
-        value = rows.values(repaired(rows, coef, moments).coef)
+        value = repaired_values(rows, repaired(rows, coef, point.moments, point.weights))
         occupancy = exact_occupancy(model, policy).weights
         assert occupancy is not None
         return Visited(

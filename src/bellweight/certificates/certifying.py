@@ -141,7 +141,7 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
     rows = TabularRows(model, result.basis)
     if not np.isfinite(rows.values(result.coef)).all():
         raise ArgumentError("the approximate values are not finite: no bound follows from them")
-    found = repaired(rows, result.coef, result.moments)
+    found = repaired(rows, result.coef, result.moments, result.weights)
     judged = proper(model, policy or result.policy)
     cost = float(model.initial @ policy_value(model, judged))
     certificate = Certificate(
@@ -154,7 +154,7 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
         repair=found.loss,
         model_name=model.name,
         model_digest=model.digest,
-        record=_record(model, result, found.coef, judged),
+        record=_record(model, result, found, judged),
     )
     generated = generating_policy(result)
     if policy is not None or result.weights is None or generated is None:
@@ -164,6 +164,7 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
 
 def _unheld(found: Certificate, result: Result, problem: str) -> Certificate:
     """Return what is left to say where numbers are too large to be held: the policy's cost."""
+    kept = {name: entry for name, entry in found.record.items() if name != "rest"}
     return replace(
         found,
         bound=None,
@@ -178,7 +179,7 @@ def _unheld(found: Certificate, result: Result, problem: str) -> Certificate:
         value_kind="unproven",
         violation=None,
         repair=0.0,
-        record={**found.record, "names": [], "coef": [], "solved": [], "moments": []},
+        record={**kept, "names": [], "coef": [], "solved": [], "moments": []},
     )
 
 
@@ -196,7 +197,7 @@ def _with_corollary(
     used, residual = np.flatnonzero(greedy), np.zeros(model.n_pairs)
     left = 1.0 - model.discount
     enough = tolerances.REPAIR_FREE * left * abs(found.value)
-    residual[used] = largest_slacks(rows, found.coef, used, enough)
+    residual[used] = largest_slacks(rows, found.precise, used, enough)
     rounded = 1.0 + gamma(model.n_states + model.n_actions + _ROUNDINGS)
     loss = rounded * by_state(model, greedy * residual)
     followed = exact_occupancy(model, generated)
@@ -246,18 +247,18 @@ def generating_policy(result: Result) -> Policy | None:
     return result.generated
 
 
-def _record(
-    model: TabularModel, result: Result, coef: FloatArray, policy: Policy
-) -> dict[str, Any]:
+def _record(model: TabularModel, result: Result, found: Repaired, policy: Policy) -> dict[str, Any]:
     """Return what somebody else needs to compute the certificate again.
 
-    `coef` are the coefficients that the certificate is about, `solved` those that the program
-    ended with.
+    `coef` are the coefficients that the certificate is about, with what rounding takes from them
+    as `rest` where that matters; `solved` are those that the program ended with.
     """
+    rest = {} if found.rest is None else {"rest": found.rest.tolist()}
     return {
         "basis": describe_basis(model, result.basis),
         "names": list(result.names),
-        "coef": coef.tolist(),
+        "coef": found.coef.tolist(),
+        **rest,
         "solved": result.coef.tolist(),
         "moments": result.moments.tolist(),
         "method": repr(result.method),

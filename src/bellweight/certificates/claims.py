@@ -47,7 +47,11 @@ def near(term: str, claimed: Any, found: float, allowed: float) -> Check:
 def between(term: str, claimed: Any, found: float, low: float, high: float) -> Check:
     """Compare a claim that is rounded up with what was found, which lies between two limits."""
     allowed = TOLERANCE * abs(found)
-    close = claimed is not None and low - allowed <= claimed <= high + allowed
+    return _within(term, claimed, found, low - allowed, high + allowed)
+
+
+def _within(term: str, claimed: Any, found: float, low: float, high: float) -> Check:
+    close = claimed is not None and low <= claimed <= high
     return Check(term, claimed, found, bool(close and np.isfinite(low) and np.isfinite(high)))
 
 
@@ -68,19 +72,29 @@ def possible_reason(certificate: Certificate, known: bool) -> Check:
 
 
 def statement(
-    certificate: Certificate, value: float, cost: float, error: float, unit: float, rounding: float
+    certificate: Certificate,
+    value: float,
+    cost: float,
+    error: float,
+    unit: float,
+    rounding: float,
+    lowered: float = 0.0,
 ) -> list[Check]:
     """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`.
 
-    `error` bounds the error of the cost found here, `rounding` that of the claimed cost.
+    `error` bounds the error of the cost found here, `rounding` that of the claimed cost. The value
+    may be `lowered` by so much out of caution: that claims less.
     """
     allowed = TOLERANCE * max(unit, abs(value))
-    spare = 2.0 * error + rounding
+    spare, bound = 2.0 * error + rounding, cost + error - value
     return [
-        near("value", certificate.value, value, allowed),
+        _within("value", certificate.value, value, value - allowed - lowered, value + allowed),
         near("cost", certificate.cost, cost + error, TOLERANCE * unit + spare),
-        near("bound", certificate.bound, cost + error - value, allowed + spare),
-    ]
+        _within(
+            "bound", certificate.bound, bound, bound - allowed - spare,
+            bound + allowed + spare + lowered,
+        ),
+    ]  # fmt: skip
 
 
 def proven_text(value: float, cost: float, confidence: float | None = None) -> str:

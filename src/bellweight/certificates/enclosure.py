@@ -33,7 +33,7 @@ from bellweight.models import TabularModel
 
 _UNIT = 2.0**-53
 _UNIT_TWICE = 2.0**-100
-_EXTRA = 16  # roundings of a sum beyond those of its terms: products, differences, sizes
+_EXTRA = 16  # roundings of a sum beyond those of its terms: products, differences, sizes, a rest
 _HIGHEST = 64  # exponent of a variable
 _BLOCK = 1 << 16  # states taken at a time
 _COUNTED = 1 << 20  # entries that are counted at a time: they are widened for it
@@ -72,17 +72,18 @@ class Described:
     features: Callable[[IntArray | slice], FloatArray] | None = None
     groups: IntArray | None = None
 
-    def values(self, coef: FloatArray) -> Values:
-        """Return the value function of coefficients (K,)."""
+    def values(self, coef: FloatArray, rest: FloatArray | None = None) -> Values:
+        """Return the value function of coefficients (K,), to which a small rest may belong."""
+        fine = doubled(coef) if rest is None else Doubled(coef, rest)
         if self.groups is not None:
-            chosen = coef[self.groups]
-            return Values(chosen, np.abs(chosen), 1, lambda some: doubled(chosen[some]))
+            groups, chosen = self.groups, coef[self.groups]
+            return Values(chosen, np.abs(chosen), 1, lambda some: fine.at(groups[some]))
         features, plain, size = self.features, np.empty(self.n_states), np.empty(self.n_states)
         assert features is not None
         for states, block in self._blocks():
             plain[states], size[states] = block @ coef, np.abs(block) @ np.abs(coef)
         return Values(
-            plain, size, self.n_basis, lambda some: product(doubled(features(some)), doubled(coef))
+            plain, size, self.n_basis, lambda some: product(doubled(features(some)), fine)
         )
 
     def moments(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -148,10 +149,12 @@ class Feasible:
 
     `violation` is the largest one of the values as given. Where rows do not hold with certainty the
     values are lowered by a constant; `value` and the residuals are those of the lowered values, and
-    the errors hold what the lowering added out of caution.
+    the errors hold what the lowering added out of caution. `rounding` is how far the rounding of
+    the sums moves the value.
     """
 
     value: float
+    rounding: float
     violation: float
     residual: FloatArray
     error: FloatArray
@@ -167,24 +170,24 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
     n_terms = values.n_terms + longest + _EXTRA
     error = gamma(n_terms) * size
     left = 1.0 - model.discount * _largest_sum(model.transition)
-    margin = slack - error
+    margin, most = slack - error, slack + error
     doubtful = np.flatnonzero(margin < -unit * left)
     if len(doubtful):
-        margin[doubtful] = _precise_slack(model, values, doubtful)
-        margin[doubtful] -= n_terms * _UNIT_TWICE * size[doubtful] + _UNIT * np.abs(
-            margin[doubtful]
-        )
+        precise = _precise_slack(model, values, doubtful)
+        rounding = n_terms * _UNIT_TWICE * size[doubtful] + _UNIT * np.abs(precise)
+        margin[doubtful], most[doubtful] = precise - rounding, precise + rounding
     if not (np.isfinite(values.size).all() and np.isfinite(margin).all()):
         raise FileError("the values are too large: what they prove cannot be computed")
     # Lowering by a constant adds at least `left` of it to every row.
     shift = max(0.0, -float(margin.min())) / left * (1.0 + gamma(8))
-    initial = _initial_value(model, values, unit)
-    violation = max(0.0, -float(slack.min()))
+    initial, rounding = _initial_value(model, values, unit)
+    certain = max(0.0, -float(most.min()))
     return Feasible(
         value=initial - shift - 4.0 * _UNIT * abs(initial),
-        violation=violation,
+        rounding=rounding,
+        violation=max(0.0, -float(slack.min())),
         residual=slack + left * shift,
-        error=error + max(0.0, left * shift - violation),
+        error=error + max(0.0, left * shift - certain),
     )
 
 
@@ -208,17 +211,17 @@ def _precise_slack(model: TabularModel, values: Values, pairs: IntArray) -> Floa
     return add(doubled(model.cost[pairs]), subtract(ahead, here)).high
 
 
-def _initial_value(model: TabularModel, values: Values, unit: float) -> float:
-    """Return a lower bound on the expected value of the initial state."""
+def _initial_value(model: TabularModel, values: Values, unit: float) -> tuple[float, float]:
+    """Return a lower bound on the expected value of the initial state, and its error."""
     used = np.flatnonzero(model.initial)
     plain = float(model.initial[used] @ values.plain[used])
     size = float(model.initial[used] @ values.size[used])
     error = gamma(len(used) + values.n_terms + _EXTRA) * size
     if error <= unit:
-        return plain - error
+        return plain - error, error
     precise = dot(doubled(model.initial[used]), values.precise(used))
     error = (len(used) + values.n_terms + _EXTRA) * _UNIT_TWICE * size
-    return precise - error - _UNIT * abs(precise)
+    return precise - error - _UNIT * abs(precise), error
 
 
 def most_entering(rows: sparse.csr_array) -> int:

@@ -36,6 +36,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import FileError
 from bellweight.models import TabularModel
 
+_ROUNDED = 2.0**-53  # of a coefficient: what rounding may take from it
 _GENEROUS = 32.0  # times the error found here: what a claim may be rounded up by
 _FINE = 1.0 / 16.0  # of what is tolerated: errors below this are not looked at more closely
 
@@ -52,7 +53,7 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
     costs = policy_cost(model, followed)
     cost, error, unit = costs.cost, costs.error, costs.size
     basis = described(model, record.part("basis"), len(coef))
-    values = basis.values(coef)
+    values = basis.values(coef, _rest(record, coef))
     plain = abs(float(model.initial @ values.plain))
     found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
     checks = [
@@ -61,7 +62,9 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
         *without(certificate, "confidence", "episodes", "horizon"),
         same("seed", certificate.seed, 0),
         same("evidence", certificate.evidence, {}),
-        *statement(certificate, found.value, cost, error, unit, costs.rounding),
+        *statement(
+            certificate, found.value, cost, error, unit, costs.rounding, _GENEROUS * found.rounding
+        ),
         *_repair(certificate, model, record, basis, found.value, unit),
     ]
     notes = [proven_text(found.value, cost + error), WORDS]
@@ -77,6 +80,16 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
     checks.append(possible_reason(certificate, certificate.reason in ("", OTHER_POLICY)))
     checks += without(certificate, *COROLLARY)
     return checks, [*notes, "record.moments have no weights to be compared with"]
+
+
+def _rest(record: Record, coef: FloatArray) -> FloatArray | None:
+    """Return what rounding takes from the coefficients, where that is recorded."""
+    if "rest" not in record:
+        return None
+    rest = record.numbers("rest", len(coef))
+    if (np.abs(rest) > _ROUNDED * np.abs(coef)).any():
+        raise FileError("record.rest is more than rounding takes from the coefficients")
+    return rest
 
 
 def _repair(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ import typer
 
 from bellweight.cli import commands, exits, first_look, parse, portfolio, reproducing, saved
 from bellweight.cli.app import app
-from bellweight.cli.output import Interrupted, complain, one_line, short_warnings
+from bellweight.cli.output import Interrupted, complain, one_line, patient, short_warnings
 from bellweight.cli.sampling import StatesFrom
 from bellweight.cli.starting import Kind
 from bellweight.common.status import BellweightError, SolverError
@@ -42,17 +41,8 @@ _ANYWHERE = ("--debug", "--progress", "--no-progress")
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows a question mark in its place.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    code = run(sys.argv[1:])
-    try:
-        if sys.stdout is not None:  # a service may start us without one
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _close_stdout()
-    sys.exit(code)
+    sys.stdout, sys.stderr = (patient(stream) for stream in (sys.stdout, sys.stderr))
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -86,9 +76,6 @@ def _failed(problem: Exception) -> int:
     if isinstance(problem, Interrupted):
         print(f"\ninterrupted: {one_line(problem)}", file=sys.stderr)
         return exits.INTERRUPTED
-    if isinstance(problem, BrokenPipeError):
-        _close_stdout()
-        return exits.BAD_INPUT
     if isinstance(problem, _USAGE_ERROR):
         complain(_usage(problem))
         return exits.WRONG_USAGE
@@ -108,8 +95,3 @@ def _usage(problem: Exception) -> str:
     path = "bellweight" if context is None else context.command_path
     text = text.removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
     return f"{text} (see {path} --help)"
-
-
-def _close_stdout() -> None:
-    """Leave quietly when the reader of a pipe has gone away."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import warnings
@@ -24,6 +25,34 @@ class Interrupted(Exception):
 
     def __init__(self, message: str = "nothing was finished") -> None:
         super().__init__(message)
+
+
+class _Pipe(io.FileIO):
+    """A pipe whose reader may go away, as `head` does: the rest is dropped, the work goes on."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def patient(stream: Any) -> Any:
+    """Return stdout or stderr so that no letter and no reader that goes away ends the run.
+
+    A terminal that lacks a letter shows a question mark in its place. A service may start us
+    without the stream: None.
+    """
+    if stream is None or not hasattr(stream, "reconfigure"):
+        return stream
+    if stream.isatty():
+        stream.reconfigure(errors="replace")
+        return stream
+    stream.flush()
+    pipe = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(
+        pipe, stream.encoding, "replace", None, stream.line_buffering, stream.write_through
+    )
 
 
 def one_line(text: object) -> str:

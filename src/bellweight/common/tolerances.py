@@ -148,10 +148,7 @@ DOUBLED_VIOLATION: Final = 1e-21
 """With twice the digits, a row is violated beyond this share of the size of its terms."""
 
 REPAIR_FREE: Final = 1e-8
-"""Share of the value that a shift of the constant may cost without a better way being sought."""
-
-REPAIR_LITTLE: Final = 1e-6
-"""Share of the value that a margin for plain arithmetic may cost."""
+"""Share of the value that a repair may cost without a better one being sought."""
 
 FLOW_BALANCE: Final = 1e-10
 """Largest 1-norm of the flow-balance residual of an exact occupancy."""

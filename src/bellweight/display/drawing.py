@@ -15,6 +15,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from bellweight.display.axes import light_frame, new_figure
 from bellweight.display.charts import Chart, HeatMap, Line, Picture, palette_of
@@ -23,11 +24,13 @@ from bellweight.display.table import short_text
 
 _DASHES = ("-", "--", "-.", (0, (8, 3)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
-_PANEL = (6.0, 3.6)  # inches
+_PANEL = (4.8, 3.2)  # inches: two side by side are readable on a page
 _LOW = 1.9  # inches of a chart with few named rows
-_DPI = 150
+_AXIS_WORDS = 0.45  # inches below an axis that its numbers and its name take
+_DPI = 190
 _MOST_NAMES = 12
-_TITLE_WIDTH = 60
+_TITLE_WIDTH = 50
+_NAME_WIDTH = 22
 _MANY = 60  # points; more are drawn small and see-through
 
 
@@ -92,12 +95,16 @@ def _separate_thousands(axes: Axes, chart: Chart) -> None:
         low, high = axis.get_view_interval()
         if max(abs(low), abs(high)) >= 1_000.0 and high - low >= 10.0:
             axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
 def _legend(axes: Axes, chart: Chart) -> None:
     """Name the lines: inside where there is room, below a chart whose rows take all of it."""
     if any(line.marks for line in chart.lines):
-        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 2}
+        down = ScaledTranslation(0.0, -_AXIS_WORDS, axes.figure.dpi_scale_trans)
+        below |= {"bbox_transform": axes.transAxes + down}
+        below |= {"handlelength": 1.2, "handletextpad": 0.5, "columnspacing": 1.0}
         axes.legend(frameon=False, fontsize="small", **below)
     else:
         axes.legend(frameon=False, fontsize="small")
@@ -144,7 +151,8 @@ def _look(line: Line, palette: Palette) -> tuple[str, Any, str]:
 def _name(axes: Axes, chart: Chart) -> None:
     if chart.y_names is not None and chart.y_shown is not None:
         places = chart.y_places(_MOST_NAMES)
-        axes.set_yticks(places, [_cut(chart.y_names[k]) for k in places], fontsize="small")
+        names = [_folded(chart.y_names[k]) for k in places]
+        axes.set_yticks(places, names, fontsize="small")
         axes.set_ylim(*chart.y_shown)
     if chart.x_names is not None:
         _set_names(axes, chart.x_names)
@@ -193,6 +201,10 @@ def _edges(centres: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _plain(text: str) -> str:
     """Return a text in which a user's dollar signs are not read as mathematics."""
     return text.replace("$", r"\$")
+
+
+def _folded(text: str) -> str:
+    return textwrap.fill(_plain(text), _NAME_WIDTH, max_lines=3, placeholder=" …")
 
 
 def _cut(text: str) -> str:

@@ -332,7 +332,7 @@ class _Search:
         self._costs[name] = run.setup.cost(run.policy).mean
         if run.setup.regularisation == 0.0:
             iterate = run.outcome.iterate
-            bound = run.setup.proven(iterate.solution.coef, iterate.moments)
+            bound = run.setup.proven(iterate.solution.coef, iterate.point)
             if bound is not None:
                 self._lower_bound = max(self._lower_bound, bound.value)
 

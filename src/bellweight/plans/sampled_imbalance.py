@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellweight.backends import backend_of
+from bellweight.backends import Point, backend_of
 from bellweight.backends.backend import DRAWN_STATES
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
@@ -26,9 +26,8 @@ def sampled_imbalance(model: FunctionModel, result: Result) -> Imbalance:
     """Return the residual and the unbalanced flow of a result's program in drawn states."""
     backend, support = backend_of(model), result.support
     drawn, share = _weights(model, result)
-    seen = backend.visited(
-        result.basis, result.coef, result.moments, result.policy, result.seed + 1
-    )
+    point = Point(result.moments, result.weights)
+    seen = backend.visited(result.basis, result.coef, point, result.policy, result.seed + 1)
     _, chances, after = model.expand(np.ascontiguousarray(support.states), support.actions)
     outflow = model.discount * support.values[:, None] * chances
     possible = outflow > 0.0
@@ -66,7 +65,8 @@ def _weights(model: FunctionModel, result: Result) -> tuple[FloatArray, FloatArr
     policy = method.policy if isinstance(method, FromPolicy) else result.generated
     if isinstance(policy, Policy):
         backend = backend_of(model)
-        seen = backend.visited(result.basis, result.coef, result.moments, policy, result.seed)
+        point = Point(result.moments, result.weights)
+        seen = backend.visited(result.basis, result.coef, point, policy, result.seed)
         return seen.states, seen.share
     if isinstance(method, Fixed) and method.moments is None:
         key = stream_keys(result.seed, _DRAWING)[0]

@@ -6,6 +6,7 @@ action.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from bellweight.basis import Basis
 from bellweight.common import files, tolerances
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.doubled import doubled
 from bellweight.common.status import PolicyError
 from bellweight.models import LinearModel, TabularModel
 from bellweight.models.function_model import FunctionModel
@@ -23,6 +25,7 @@ from bellweight.policies.support import Support
 from bellweight.policies.tables import actions_to_probabilities
 from bellweight.program import TabularRows
 
+_UNSURE = 2.0  # times the rounding of a quality: how far a difference of two may be off
 _TABLE = files.stored_as("actions")
 
 
@@ -66,10 +69,16 @@ class Greedy(Policy):
         """Return the greedy policy of coefficients, tabulated."""
         model = rows.model
         mass = None if dual is None else dual.over_pairs(model)
-        found = [rows.values_and_terms(piece) for piece in np.atleast_2d(coef)]
+        pieces = np.atleast_2d(coef)
+        found = [rows.values_and_terms(piece) for piece in pieces]
         values, terms = (np.max(parts, axis=0) for parts in zip(*found, strict=True))
         noise = rows.n_basis * terms
-        actions = greedy_actions(model, values, mass, noise=noise)
+
+        def exact(pairs: IntArray) -> FloatArray:
+            return rows.exact_slacks(doubled(pieces[0]), pairs)
+
+        precise = exact if len(pieces) == 1 else None  # of a maximum rows have no slacks
+        actions = greedy_actions(model, values, mass, noise=noise, precise=precise)
         return cls(
             basis=rows.basis,
             coef=coef,
@@ -114,15 +123,30 @@ def greedy_actions(
     dual: FloatArray | None = None,
     *,
     noise: FloatArray | None = None,
+    precise: Callable[[IntArray], FloatArray] | None = None,
 ) -> IntArray:
     """Return the greedy action (S,) for values (S,); ties go to dual mass, then lowest action.
 
     `noise` (S,) is the size of the terms that the values were added up from, as in `tie_margin`.
+    `precise` returns the slacks (n,) of the rows of some pairs with twice the digits: they decide
+    where plain digits leave open what is a tie, so that it is the same on every machine.
     """
     mass = np.zeros(model.n_pairs) if dual is None else dual
     quality = model.cost + model.discount * (model.transition @ values)
     best = np.minimum.reduceat(quality, model.pair_start[:-1])[model.pair_state]
-    tied = quality <= best + tie_margin(model, values, noise)
+    margin, lost = tie_margin(model, values, noise), quality - best
+    if noise is not None and precise is not None:
+        rounding = np.finfo(float).eps * model.discount * (model.transition @ noise)
+        open_pairs = (lost > 0.0) & (np.abs(lost - margin) <= _UNSURE * rounding)
+        is_open = np.zeros(model.n_states, dtype=np.bool_)
+        is_open[model.pair_state[open_pairs]] = True
+        pairs = np.flatnonzero(is_open[model.pair_state])
+        if len(pairs):
+            slack = precise(pairs)
+            first = np.flatnonzero(np.diff(model.pair_state[pairs], prepend=-1))
+            least = np.minimum.reduceat(slack, first)
+            lost[pairs] = slack - np.repeat(least, np.diff(first, append=len(pairs)))
+    tied = lost <= margin
     mass = np.where(tied, mass, -1.0)
     top = np.maximum.reduceat(mass, model.pair_start[:-1])[model.pair_state]
     # Equal masses differ by rounding; among them the lowest action is taken.

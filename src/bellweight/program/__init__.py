@@ -16,7 +16,13 @@ from bellweight.program.local_rows import EliminatedRows, LocalRows
 from bellweight.program.minimum_norm import MinimumNormDual, minimum_norm_dual
 from bellweight.program.priced_rows import LinearRows, PricedRows, implied_upper
 from bellweight.program.regularised import PenaltyProgram
-from bellweight.program.repair import Repaired, largest_slacks, largest_value, repaired
+from bellweight.program.repair import (
+    Repaired,
+    largest_slacks,
+    largest_value,
+    repaired,
+    repaired_values,
+)
 from bellweight.program.row_source import RowSource, Separation
 from bellweight.program.sampled_rows import EventRows, SampledRows
 from bellweight.program.solution import Audit, OptimalFace, Solution, cost_unit
@@ -55,6 +61,7 @@ __all__ = [
     "repaired",
     "repaired_in_box",
     "repaired_locally",
+    "repaired_values",
     "solve_alp",
     "worst_row",
 ]

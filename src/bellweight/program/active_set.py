@@ -260,10 +260,10 @@ class _FreeRows:
             size[~self.free] = size[:, table.is_unit] = size[table.basis] = 0.0
             if is_fixed.any():
                 size[:, ~is_fixed] = 0.0
-            row, place = np.unravel_index(int(np.argmax(size)), size.shape)
-            if size[row, place] <= (0.0 if is_fixed.any() else _LARGE):
+            found = table.largest(size)
+            if found is None or (size[found] <= _LARGE and not is_fixed.any()):
                 break
-            table.pivot(int(row), int(place))
+            table.pivot(*found)
         if is_fixed.any():
             raise NotReachedError(Status.FAILED, "the free rows do not reach the moments")
         # Unit rows that stay in the basis are shares of nothing.

@@ -29,6 +29,7 @@ from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_blocks import RowBlock, found_in, joined
 
 _FEW_TRANSITIONS = 1 << 19  # a pass over fewer ends before a second thread has begun
+_EXACT_PAIRS = 20_000  # at a time with twice the digits
 _KEPT_SHARE = 0.5  # features for each transition that are kept: a third of the memory of the table
 
 
@@ -205,13 +206,31 @@ class TabularRows(ListedRows):
         """Phi' initial (K,), to twice the digits."""
         return self.exact_moments(self.model.initial)
 
-    def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
-        model = self.model
+    def exact_values(self, coef: Doubled) -> Doubled:
+        """Return the value (S,) of every state to twice the digits."""
         parts = [
             product(doubled(self._dense_features(states)), coef)
             for states, _ in self._feature_blocks()
         ]
-        values = Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def exact_slacks(self, coef: Doubled, pairs: IntArray) -> FloatArray:
+        """Return the slacks (n,) of some pairs at coefficients, computed with twice the digits."""
+        found = np.empty(len(pairs))
+        for start in range(0, len(pairs), _EXACT_PAIRS):
+            some = pairs[start : start + _EXACT_PAIRS]
+            following, own = self.model.transition[some], self.model.pair_state[some]
+            states, place = np.unique(np.concatenate([following.indices, own]), return_inverse=True)
+            values = product(doubled(self._dense_features(states)), coef)
+            chances = multiply(doubled(following.data), doubled(np.full(1, self.discount)))
+            expected = multiply(chances, values.at(place[: following.nnz]))
+            ahead = total_by_group(expected, following.indptr)
+            gained = subtract(ahead, values.at(place[following.nnz :]))
+            found[start : start + _EXACT_PAIRS] = add(doubled(self.pair_cost[some]), gained).high
+        return found
+
+    def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
+        model, values = self.model, self.exact_values(coef)
         n_close, found = 8 + self._n_basis, list[Closest]()
         # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)

@@ -7,38 +7,42 @@ when
 
     slack >= gamma * size.
 
-The optimum of a program does not pass: its tight rows have slack zero, and far rows, whose terms
-are huge, may be violated by a rounding error of those. What is missing is relative to the size, so
-the program is solved once more with costs less 2 gamma size, from the rows that are tight: its
-basis hardly ever changes, and the value falls by what the dual pays for the margin, which is next
-to nothing. Where it is not, slacks are computed with twice the digits, and the margin need only
-cover the rounding of the coefficients themselves. Lowering the constant also repairs every row, but
-lowers the values of all states for one far state; it is used where it costs nothing, and where
-there is no other way.
+Where plain arithmetic is not enough, slacks are computed with twice the digits. The optimum of a
+program, rounded to doubles, does not pass even so: where coefficients are large, rounding them
+violates rows by far more than anything is worth. Lowering the constant repairs every row, and is
+the answer where it costs nothing. Where it does, the program is solved again with twice the digits,
+from the rows that are tight, and its coefficients keep all of them: then next to nothing is left to
+repair. Moments are computed from the weights with twice the digits, too. Their rounding, times
+large coefficients, makes another program, whose optimum is that of no weights and depends on the
+machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.doubled import dot, doubled, product, subtract
+from bellweight.common.doubled import Doubled, add, dot, doubled, multiply
 from bellweight.common.status import SolverError
 from bellweight.program.all_rows import TabularRows
 from bellweight.program.independent_functions import coefficient_bounds
+from bellweight.program.precise_optimum import precise_moments
 from bellweight.program.simplex import VertexSearch, is_affordable
 
 _UNIT = 2.0**-53
+_TWICE = _UNIT**1.7  # a generous bound on rounding with twice the digits
 _SPARE = 4.0  # so that the rows also hold when they are evaluated in another way
 _MARGIN = 2.0  # on upper bounds of slacks, for the same reason
+_SUM = 2.0**-99  # the rounding of one of its terms with twice the digits, more than `verify` allows
+_ROUNDINGS = 32  # of a value, besides those of its sums
 _OPERATIONS = 8  # in a slack, besides those of its sums
-_CHUNK = 20_000  # rows taken at a time with twice the digits
 _DOUBLINGS = 60  # of a shift of the constant
-_ATTEMPTS = 3  # at a margin, each four times as wide
+_ATTEMPTS = 3  # at solving with a margin
+_WIDER = 4.0  # a margin than what was missing
 _POOL = 20  # rows for each basis function to begin with
 
 
@@ -46,6 +50,7 @@ _POOL = 20  # rows for each basis function to begin with
 class Repaired:
     """Coefficients (K,) that are proven feasible, and what that took.
 
+    They are `coef`, plus `rest` where that is needed: what rounding to doubles takes from them.
     `value` is their value under the initial distribution, a lower bound on the optimal cost;
     `violation` the largest violation of the coefficients before, and `loss` what the repair took
     from their value; it is negative where coefficients that are far from optimal have gained.
@@ -55,21 +60,43 @@ class Repaired:
     value: float
     violation: float
     loss: float
+    rest: FloatArray | None = None
+
+    @property
+    def precise(self) -> Doubled:
+        """The coefficients to twice the digits."""
+        return doubled(self.coef) if self.rest is None else Doubled(self.coef, self.rest)
 
 
-def repaired(rows: TabularRows, coef: FloatArray, moments: FloatArray) -> Repaired:
-    """Return coefficients close to the optimum `coef` for `moments` that are proven feasible."""
-    before = _value(rows, coef)
-    slack, size = _slacks(rows, coef)
-    proven = bool((slack >= _gamma(rows) * size).all())
-    found = coef if proven else _mended(rows, coef, moments, slack, size)
+def repaired(
+    rows: TabularRows, coef: FloatArray, moments: FloatArray, weights: FloatArray | None = None
+) -> Repaired:
+    """Return coefficients close to the optimum `coef` for `moments` that are proven feasible.
+
+    `weights` (S,) are those behind the moments, where they are known.
+    """
+    given = doubled(coef)
+    before = _value(rows, given)
+    slack, size = _slacks(rows, given)
+    if (slack >= _gamma(rows) * size).all():
+        found = given
+    else:
+        found = _mended(rows, given, precise_moments(rows, moments, weights), slack, size)
     value = _value(rows, found)
     return Repaired(
-        coef=found,
+        coef=found.high,
         value=value - _error(rows, found, value),
         violation=max(0.0, -float(slack.min())),
         loss=before - value,
+        rest=found.low if found.low.any() else None,
     )
+
+
+def repaired_values(rows: TabularRows, found: Repaired) -> FloatArray:
+    """Return the values (S,) of repaired coefficients, rounded."""
+    if found.rest is None:
+        return rows.values(found.coef)
+    return rows.exact_values(found.precise).high
 
 
 def largest_value(rows: TabularRows, found: Sequence[Repaired]) -> float:
@@ -84,9 +111,7 @@ def largest_value(rows: TabularRows, found: Sequence[Repaired]) -> float:
     return max(float(rows.model.initial @ together) - rounding, *(one.value for one in found))
 
 
-def largest_slacks(
-    rows: TabularRows, coef: FloatArray, pairs: IntArray, enough: float
-) -> FloatArray:
+def largest_slacks(rows: TabularRows, coef: Doubled, pairs: IntArray, enough: float) -> FloatArray:
     """Return upper bounds on the slacks of some pairs (n,) at coefficients: rounding is included.
 
     Where that adds more than `enough`, the slack is computed with twice the digits.
@@ -95,122 +120,121 @@ def largest_slacks(
     slack, error = slack[pairs], _MARGIN * _gamma(rows) * size[pairs]
     found = slack + error
     coarse = np.flatnonzero(error > enough)
-    for some in np.array_split(coarse, -(-len(coarse) // _CHUNK)) if len(coarse) else []:
-        keys = pairs[some]
-        exact = subtract(
-            doubled(rows.pair_cost[keys]), product(rows.exact_rows(keys), doubled(coef))
-        ).high
-        precise = exact + _UNIT * np.abs(exact) + _MARGIN * _UNIT**1.7 * size[keys]
-        found[some] = np.minimum(found[some], precise)
+    exact = rows.exact_slacks(coef, pairs[coarse])
+    precise = exact + _UNIT * np.abs(exact) + _MARGIN * _TWICE * size[pairs[coarse]]
+    found[coarse] = np.minimum(found[coarse], precise)
     return np.maximum(found, 0.0)
 
 
 def _mended(
-    rows: TabularRows, coef: FloatArray, moments: FloatArray, slack: FloatArray, size: FloatArray
-) -> FloatArray:
-    """Return the better of two repairs: a shift of the constant, or a margin in the program."""
-    missing = _gamma(rows) * size - slack
-    flat = -rows.constant() / (1.0 - rows.discount)
-    shifted = _moved(rows, coef, flat, float(missing.max()))
-    before = _value(rows, coef)
-    free = tolerances.REPAIR_FREE * max(abs(before), np.finfo(float).tiny)
-    if shifted is not None and before - _value(rows, shifted) <= free:
-        return shifted
-    wide = _with_margin(rows, coef, moments, slack, size, 2.0 * _gamma(rows), _holds)
-    if wide is None or before - _value(rows, wide) > tolerances.REPAIR_LITTLE * abs(before):
-        size = np.abs(rows.pair_cost) + _row_terms(rows, coef)
-        thin = _with_margin(rows, coef, moments, slack, size, 4.0 * _UNIT, _holds_precisely)
-    else:
-        thin = None
-    found = [way for way in (shifted, wide, thin) if way is not None]
-    if not any(before - _value(rows, way) <= tolerances.SPOILT * abs(before) for way in found):
+    rows: TabularRows, coef: Doubled, moments: Doubled, slack: FloatArray, size: FloatArray
+) -> Doubled:
+    """Return the best of two repairs: a shift of the constant, or the program's own optimum.
+
+    `slack` and `size` (N,) are those of the rows at the coefficients, by plain arithmetic.
+    """
+    ways = [_lowered(rows, coef, _gamma(rows) * size - slack, plain=True)]
+    if _takes(rows, coef, ways[0], tolerances.REPAIR_FREE) and is_affordable(rows.n_basis):
+        ways.append(_lowered(rows, coef, _missing(rows, coef, plain=False), plain=False))
+        ways += _optima(rows, coef, moments, slack, size)
+    found = [way for way in ways if way is not None]
+    if all(_takes(rows, coef, way, tolerances.SPOILT) for way in found):
         found.append(_below_all_values(rows))  # what is spoilt must not be worse than nothing
     return max(found, key=lambda way: _value(rows, way))
 
 
-def _with_margin(
+def _optima(
     rows: TabularRows,
-    coef: FloatArray,
-    moments: FloatArray,
+    coef: Doubled,
+    moments: Doubled,
     slack: FloatArray,
     size: FloatArray,
-    margin: float,
-    holds: Callable[[TabularRows, FloatArray], bool],
-) -> FloatArray | None:
-    """Return the optimum of the program whose rows must hold with a margin, if it is found.
+) -> Iterator[Doubled | None]:
+    """Solve the program with twice the digits until a repair takes nothing from the optimum.
 
-    The margin is relative to the size (N,) of the rows' terms; `holds` tells whether it was enough.
+    What far rows lack by rounding is little beside the size of their terms, and may be much beside
+    their costs. So they are given a margin relative to their size, which costs what the dual pays
+    for it, next to nothing, and then the program is solved once more.
     """
-    if not is_affordable(rows.n_basis):
-        return None
     relative = slack / np.where(size > 0.0, size, 1.0)
-    nearest = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
-    tight = nearest[relative[nearest] <= tolerances.TIGHT]
-    columns = np.flatnonzero((coef != 0.0) | (rows.constant() != 0.0))
+    pool = np.argsort(relative, kind="stable")[: _POOL * rows.n_basis]
+    basic = pool[relative[pool] <= tolerances.TIGHT]
+    columns = np.flatnonzero((coef.high != 0.0) | (rows.constant() != 0.0))
     limits, limit_cost = coefficient_bounds(rows.lower, rows.upper)
-    for attempt in range(_ATTEMPTS):
-        cost = rows.pair_cost - 4.0**attempt * margin * size
-        search = VertexSearch(rows.with_cost(cost), columns, (doubled(limits), limit_cost))
+    narrowed = rows
+    for _ in range(_ATTEMPTS):
+        search = VertexSearch(narrowed, columns, (doubled(limits), limit_cost))
         try:
-            found = search.run(doubled(moments), nearest, tight).coef.high
+            vertex = search.run(moments, pool, basic)
         except SolverError:
-            return None
-        if holds(rows, found):
-            return found
-    return None
+            return
+        missing = _missing(rows, vertex.coef, plain=False)
+        found = _lowered(rows, vertex.coef, missing, plain=False)
+        yield found
+        if not _takes(rows, vertex.coef, found, tolerances.REPAIR_FREE):
+            return
+        pool, basic = vertex.pool, vertex.rows
+        margin = _WIDER * float((missing / np.where(size > 0.0, size, 1.0)).max())
+        narrowed = rows.with_cost(narrowed.pair_cost - margin * size)
+
+
+def _takes(rows: TabularRows, coef: Doubled, repaired: Doubled | None, share: float) -> bool:
+    """Return whether a repair fails, or takes more than a share of the value of coefficients."""
+    before = _value(rows, coef)
+    most = share * max(abs(before), np.finfo(float).tiny)
+    return repaired is None or before - _value(rows, repaired) > most
+
+
+def _lowered(
+    rows: TabularRows, coef: Doubled, missing: FloatArray, *, plain: bool
+) -> Doubled | None:
+    """Lower the constant until every row is proven; `missing` (N,) is what rows lack of it."""
+    most = float(missing.max())
+    if most <= 0.0:
+        return coef
+    return _moved(rows, coef, -rows.constant() / (1.0 - rows.discount), most, plain=plain)
 
 
 def _moved(
-    rows: TabularRows, coef: FloatArray, direction: FloatArray, length: float
-) -> FloatArray | None:
+    rows: TabularRows, coef: Doubled, direction: FloatArray, length: float, *, plain: bool
+) -> Doubled | None:
     """Go from the coefficients along a direction until every row is proven to hold."""
+    is_rounded = not coef.low.any()
     for _ in range(_DOUBLINGS):
-        moved = coef + length * direction
-        if _holds(rows, moved):
-            return np.asarray(moved)
+        moved = add(coef, multiply(doubled(direction), doubled(np.full(1, length))))
+        moved = doubled(moved.high) if is_rounded else moved
+        if _missing(rows, moved, plain=plain).max() <= 0.0:
+            return moved
         length *= 2.0
     return None
 
 
-def _below_all_values(rows: TabularRows) -> FloatArray:
+def _below_all_values(rows: TabularRows) -> Doubled:
     """Return a constant below all values."""
     least = min(0.0, float(rows.pair_cost.min())) / (1.0 - rows.discount)
-    found = _moved(rows, least * rows.constant(), -rows.constant(), abs(least) * 1e-12 + 1e-300)
-    return least * rows.constant() if found is None else found
+    constant = doubled(least * rows.constant())
+    found = _moved(rows, constant, -rows.constant(), abs(least) * 1e-12 + 1e-300, plain=True)
+    return constant if found is None else found
 
 
-def _slacks(rows: TabularRows, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _slacks(rows: TabularRows, coef: Doubled) -> tuple[FloatArray, FloatArray]:
     """Return the slacks (N,) of all rows, and the size (N,) of the terms they are made of."""
-    slack, size = rows.slacks_and_terms(coef)
+    slack, size = rows.slacks_and_terms(coef.high)
     return slack, np.abs(rows.pair_cost) + size
 
 
-def _row_terms(rows: TabularRows, coef: FloatArray) -> FloatArray:
-    """Return |rows| |coef| (N,): what the rounding of coefficients moves a slack relative to."""
-    chunks = [
-        np.arange(start, min(start + _CHUNK, rows.n_pairs))
-        for start in range(0, rows.n_pairs, _CHUNK)
-    ]
-    return np.concatenate([np.asarray(abs(rows.rows(some)[0]) @ np.abs(coef)) for some in chunks])
+def _missing(rows: TabularRows, coef: Doubled, *, plain: bool) -> FloatArray:
+    """Return what each row (N,) lacks to be proven, with twice the digits where it takes them.
 
-
-def _holds(rows: TabularRows, coef: FloatArray) -> bool:
-    """Return whether every row is proven to hold by plain arithmetic."""
+    With `plain` it must be proven by plain arithmetic.
+    """
     slack, size = _slacks(rows, coef)
-    return bool((slack >= _gamma(rows) * size).all())
-
-
-def _holds_precisely(rows: TabularRows, coef: FloatArray) -> bool:
-    """Return whether every row is proven to hold, with twice the digits where it takes them."""
-    slack, size = _slacks(rows, coef)
-    close = np.flatnonzero(slack < _gamma(rows) * size)
-    for some in np.array_split(close, -(-len(close) // _CHUNK)) if len(close) else []:
-        exact = subtract(
-            doubled(rows.pair_cost[some]), product(rows.exact_rows(some), doubled(coef))
-        )
-        if (exact.high < _UNIT**1.7 * size[some]).any():
-            return False
-    return True
+    missing = _gamma(rows) * size - slack
+    if not plain:
+        close = np.flatnonzero(missing > 0.0)
+        exact = rows.exact_slacks(coef, close)
+        missing[close] = _TWICE * size[close] + _UNIT * np.abs(exact) - exact
+    return missing
 
 
 def _gamma(rows: TabularRows) -> float:
@@ -220,12 +244,14 @@ def _gamma(rows: TabularRows) -> float:
     return n / (1.0 - n)
 
 
-def _value(rows: TabularRows, coef: FloatArray) -> float:
+def _value(rows: TabularRows, coef: Doubled) -> float:
     """Return the value of coefficients under the initial distribution, to the last digit."""
-    return dot(rows.initial_moments, doubled(coef))
+    return dot(rows.initial_moments, coef)
 
 
-def _error(rows: TabularRows, coef: FloatArray, value: float) -> float:
+def _error(rows: TabularRows, coef: Doubled, value: float) -> float:
     """Return a bound on the rounding error of a value: that of its last digit, and of its terms."""
-    terms = float(rows.model.initial @ rows.value_terms(coef))
-    return 2.0 * _UNIT * abs(value) + _UNIT**1.9 * terms
+    initial = rows.model.initial
+    terms = float(initial @ rows.value_terms(coef.high))
+    n = np.count_nonzero(initial) + rows.n_terms + _ROUNDINGS
+    return 2.0 * _UNIT * abs(value) + n * _SUM * terms

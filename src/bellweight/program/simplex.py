@@ -271,11 +271,26 @@ class Tableau:
         while True:
             open_places = self.is_unit & ~np.isin(self.basis, staying)
             size = np.abs(self.shares.high) * unused[:, None] * open_places
-            row, place = np.unravel_index(int(np.argmax(size)), size.shape)
-            if size[row, place] == 0.0:
+            found = self.largest(size)
+            if found is None:
                 return
-            self.pivot(int(row), int(place))
-            unused[row] = False
+            self.pivot(*found)
+            unused[found[0]] = False
+
+    def largest(self, sizes: FloatArray) -> tuple[int, int] | None:
+        """Return the row and the place of the largest share, by sizes (n, c) that are zero or more.
+
+        None where no share is left but those that are rounding beside their terms: a row that seems
+        independent by rounding would make the basis singular.
+        """
+        row, place = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
+        terms = np.abs(self.rows.high[row]) @ np.abs(self.inverse.high[:, place])
+        if np.abs(self.shares.high[row, place]) <= tolerances.DOUBLED_ROUNDING * terms:
+            terms = np.abs(self.rows.high) @ np.abs(self.inverse.high)
+            is_real = np.abs(self.shares.high) > tolerances.DOUBLED_ROUNDING * terms
+            sizes = np.where(is_real, sizes, 0.0)
+            row, place = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
+        return (int(row), int(place)) if sizes[row, place] > 0.0 else None
 
     @property
     def inverse(self) -> Doubled:

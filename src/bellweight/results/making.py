@@ -32,7 +32,7 @@ def result_of(
     """Return what a run of the loop found."""
     iterate, model = outcome.iterate, setup.model
     coef = iterate.solution.coef
-    bound = setup.proven(coef, iterate.moments)
+    bound = setup.proven(coef, iterate.point)
     evidence = setup.evidence(iterate.solution, iterate.dual)
     dual = setup.over_pairs(iterate.dual)
     return Result(

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bellweight.backends import Estimate, Evidence, Visited, backend_of, simulated_occupancy
+from bellweight.backends import Estimate, Evidence, Point, Visited, backend_of, simulated_occupancy
 from bellweight.basis import Basis
 from bellweight.common import files, identity, tolerances
 from bellweight.common.checks import BoolArray, FloatArray
@@ -325,7 +325,7 @@ class Result(BaseResult, files.Changed):
         if self.policy.model is None:
             raise PolicyError("the result was loaded without its model: Result.load(path, model)")
         return backend_of(self.policy.model).visited(
-            self.basis, self.coef, self.moments, self.policy, self.fresh_seed
+            self.basis, self.coef, Point(self.moments, self.weights), self.policy, self.fresh_seed
         )
 
     @cached_property

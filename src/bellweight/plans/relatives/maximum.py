@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from bellweight.backends import Estimate, Setup, backend_of
+from bellweight.backends import Estimate, Point, Setup, backend_of
 from bellweight.common import files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
@@ -147,7 +147,9 @@ class PointwiseMaximum(Plan[PointwiseMaximumResult]):
             member_costs=tuple(setup.cost(member.policy) for member in members),
             coef=coef,
             policy=policy,
-            lower_bound=setup.lower_bound([(one.coef, one.moments) for one in members]),
+            lower_bound=setup.lower_bound(
+                [(one.coef, Point(one.moments, one.weights)) for one in members]
+            ),
             cost=setup.cost(policy),
             seconds=time.perf_counter() - began,
             warnings=tuple(dict.fromkeys(note for one in members for note in one.warnings)),

@@ -27,7 +27,7 @@ from bellweight.display.presentable import Pictures
 from bellweight.models import Model, TabularModel
 from bellweight.plans.relatives.guided_rows import GuidedRows
 from bellweight.policies import Policy
-from bellweight.program import TabularRows, repaired
+from bellweight.program import TabularRows, repaired, repaired_values
 from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
@@ -216,7 +216,7 @@ def _together(waves: list[Fourier]) -> Fourier:
 def _feasible_values(model: TabularModel, result: Result) -> FloatArray:
     """Return the values (S,) of a result, repaired so that every row holds."""
     rows = TabularRows(model, result.basis)
-    return rows.values(repaired(rows, result.coef, result.moments).coef)
+    return repaired_values(rows, repaired(rows, result.coef, result.moments, result.weights))
 
 
 def _cost(result: Result) -> float:

@@ -57,12 +57,12 @@ class Demo:
 
         files.write_text(files.check_target(path), demo_page(self))
 
-    def figure(self) -> Figure:
-        """Return costs and bounds of both parts side by side: the picture of the README."""
+    def figure(self, columns: int = 2) -> Figure:
+        """Return costs and bounds of both parts side by side, or with one column for phones."""
         from bellweight.display.drawing import draw
         from bellweight.reproduce.demo.page import cost_charts
 
-        return draw(cost_charts(self))
+        return draw(cost_charts(self), columns=columns)
 
 
 def run(tell: Tell = ignore) -> Demo:
