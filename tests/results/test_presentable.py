@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import bellweight as bw
-from bellweight.backends import Visited, backend_of
+from bellweight.backends import Point, Visited, backend_of
 from bellweight.display import Column, Table, to_frame, to_html, to_latex
 from bellweight.display.charts import Chart, HeatMap, Line
 from bellweight.display.drawing import draw
@@ -138,9 +138,9 @@ def test_sampled_sight_agrees_with_the_same_model_written_out() -> None:
     basis = bw.Polynomial(2)
     policy = bw.Greedy(basis=basis, coef=coef)
     table = model.to_tabular()
-    moments = basis(table.states).T @ table.initial
-    seen = backend_of(model).visited(basis, coef, moments, policy, seed=3)
-    whole = backend_of(table).visited(basis, coef, moments, policy.on(table), seed=0)
+    point = Point(basis(table.states).T @ table.initial)
+    seen = backend_of(model).visited(basis, coef, point, policy, seed=3)
+    whole = backend_of(table).visited(basis, coef, point, policy.on(table), seed=0)
     place = {tuple(state): k for k, state in enumerate(table.states.tolist())}
     known = [place[tuple(state)] for state in seen.states.tolist()]
     np.testing.assert_allclose(seen.value, whole.value[known], rtol=1e-9)

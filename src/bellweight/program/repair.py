@@ -253,5 +253,5 @@ def _error(rows: TabularRows, coef: Doubled, value: float) -> float:
     """Return a bound on the rounding error of a value: that of its last digit, and of its terms."""
     initial = rows.model.initial
     terms = float(initial @ rows.value_terms(coef.high))
-    n = np.count_nonzero(initial) + rows.n_terms + _ROUNDINGS
+    n = int(np.count_nonzero(initial)) + rows.n_terms + _ROUNDINGS
     return 2.0 * _UNIT * abs(value) + n * _SUM * terms

@@ -18,7 +18,7 @@ from bellweight.backends import Estimate, Setup, listed
 from bellweight.backends.tabular import TabularSetup
 from bellweight.basis import Basis, Fourier
 from bellweight.basis.composed import stacked_on
-from bellweight.common import checks, files
+from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
 from bellweight.display import Column, Table, number_text
@@ -214,9 +214,14 @@ def _together(waves: list[Fourier]) -> Fourier:
 
 
 def _feasible_values(model: TabularModel, result: Result) -> FloatArray:
-    """Return the values (S,) of a result, repaired so that every row holds."""
+    """Return the values (S,) of a result, repaired so that every row holds, and rounded down.
+
+    Otherwise rounding could leave the next program, whose rows are near those of this one, without
+    any feasible coefficients.
+    """
     rows = TabularRows(model, result.basis)
-    return repaired_values(rows, repaired(rows, result.coef, result.moments, result.weights))
+    found = repaired(rows, result.coef, result.moments, result.weights)
+    return repaired_values(rows, found) - tolerances.ROUNDING * rows.value_terms(found.coef)
 
 
 def _cost(result: Result) -> float:
