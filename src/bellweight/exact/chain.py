@@ -20,6 +20,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.exact.elimination import Band, Factors, cheapest_elimination
 from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
 from bellweight.models import TabularModel
+from bellweight.models.tabular import compact
 
 _QUICK_PASSES = 300  # elimination that costs no more than so many passes is done at once
 _CHEAP_PASSES = 1_000  # of an iteration before other ways are looked for
@@ -33,7 +34,7 @@ class Chain:
     """The transition matrix of a policy (S, S), with solvers for the discounted systems.
 
     `like` is the chain of a similar policy, which was solved: where it was eliminated iterations
-    are not tried.
+    are not tried, and what it found of its states is where this one begins.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Chain:
         self._given = transition
         self.discount = discount
         self._is_slow = like is not None and like.is_eliminated
+        self._known_presence = None if like is None else like._presence
         self._way: Band | None = None  # that was taken
         self._factors: Factors | None = None
 
@@ -175,12 +177,18 @@ class Chain:
         """The cheapest elimination that is known, None where all are too large for the memory."""
         return cheapest_elimination(self.transition)
 
+    @property
+    def _presence(self) -> FloatArray | None:
+        """How much the chain is in each state (S,), where values needed that."""
+        known = self.__dict__.get("_forward")
+        return known.presence if known is not None else self._known_presence
+
     def _system(self, transposed: bool) -> FixedPoint:
         return self._backward if transposed else self._forward
 
     @cached_property
     def _forward(self) -> FixedPoint:
-        return FixedPoint(self.transition, self.discount)
+        return FixedPoint(self.transition, self.discount, presence=self._known_presence)
 
     @cached_property
     def _backward(self) -> FixedPoint:
@@ -220,7 +228,8 @@ def mixed_rows(model: TabularModel, chances: FloatArray) -> sparse.csr_array:
     used = np.flatnonzero(chances)
     if len(used) == model.n_states and (chances[used] == 1.0).all():
         return model.transition[used]
-    starts = np.searchsorted(used, model.pair_start)
+    # In 32 bits where they fit: the product has indices of the wider of the two types.
+    starts, used = compact(np.searchsorted(used, model.pair_start)), compact(used)
     shape = (model.n_states, model.n_pairs)
     mixer = sparse.csr_array((chances[used], used, starts), shape=shape)
     return sparse.csr_array(mixer @ model.transition)

@@ -8,9 +8,12 @@ same way, down to a few hundred groups, which are eliminated; the answer of a gr
 of its states (Notay, Aggregation-based algebraic multigrid for convection-diffusion equations,
 2012). For a transpose sums go to the groups, and answers are shared out among the states.
 
-Means and shares are weighted by how much a chain is in each state of a group (its presence, as a
-few steps from everywhere show). Where it mostly leaves one of two states at once, equal weights
-would let the groups drift the wrong way.
+Means and shares are weighted by how much a chain that begins anywhere is in each state of a group,
+its presence. Where it mostly leaves one of two states at once, equal weights would let the groups
+drift the wrong way. Presence is the solution of such a system itself: presence = inflow + discount
+matrix' presence, the same inflow to all states. Two sweeps show it between neighbours. What comes
+from far away the groups themselves carry, which makes better groups (`GroupedSweep.improved`; Horton
+and Leutenegger, A multi-level solution algorithm for steady-state Markov chains, 1994).
 
 Where groups have nearly as many transitions as states, as on random graphs, there are none.
 """
@@ -28,8 +31,7 @@ from bellweight.exact.passes import merge, pair, sweep
 
 SWEEP = 2.3  # passes in the time of one sweep, forwards and backwards
 _FEW = 300  # states that are eliminated
-_STEPS = 10  # from everywhere, each with chance a half
-_RARE = 1e-200  # presence that counts as no less
+_PRESENCE_SWEEPS = 2  # through the equations of presence, at each size of groups
 _SHRUNK = 0.4  # of the transitions that groups may be left with
 _FURTHER = 1.4  # times their answer: what is constant in each group falls short
 
@@ -38,7 +40,8 @@ class GroupedSweep:
     """Solves x = constant + discount matrix x about: groups of states first, then one sweep.
 
     It is a linear function of the constant, so GMRES takes it as a preconditioner. `passes` is what
-    it costs, in passes over the matrix. `presence` (S,) is what is known of it beforehand.
+    it costs, in passes over the matrix. `presence` (S,) is what is known of it beforehand, `inflow`
+    (S,) what enters each state.
     """
 
     def __init__(
@@ -48,22 +51,23 @@ class GroupedSweep:
         *,
         is_transposed: bool,
         presence: FloatArray | None = None,
+        inflow: FloatArray | None = None,
     ) -> None:
-        self._matrix, self._discount = matrix, discount
+        n = matrix.shape[0]
+        self._matrix, self._discount, self._is_transposed = matrix, discount, is_transposed
         self._pivots = 1.0 / (1.0 - discount * matrix.diagonal())
+        self._inflow = np.full(n, 1.0 - discount) if inflow is None else inflow
+        self.presence = np.ones(n) if presence is None else np.array(presence)
         self._factors: Factors | None = None
         self._groups: Groups | None = None
         self._coarser: GroupedSweep | None = None
         self.passes = SWEEP
-        if matrix.shape[0] <= _FEW:
+        if n <= _FEW:
             self._factors = Band.as_numbered(matrix).factors(matrix, discount)
             return
-        back = sparse.csr_array(matrix.T)
-        presence = np.ones(matrix.shape[0]) if presence is None else presence
-        for _ in range(_STEPS):
-            came = (matrix if is_transposed else back) @ presence
-            presence = np.maximum(0.5 * (presence + came), _RARE)
-        pairs = Groups.pairs(matrix, back, presence, is_transposed)
+        self._back = sparse.csr_array(matrix.T)
+        self._spread_presence(self.presence)
+        pairs = Groups.pairs(matrix, self._back, self.presence, is_transposed)
         found = Groups.pairs(
             pairs.matrix, sparse.csr_array(pairs.matrix.T), pairs.presence, is_transposed
         ).of(pairs)
@@ -71,9 +75,45 @@ class GroupedSweep:
         if share <= _SHRUNK:
             self._groups = found
             self._coarser = GroupedSweep(
-                found.matrix, discount, is_transposed=is_transposed, presence=found.presence
+                found.matrix,
+                discount,
+                is_transposed=is_transposed,
+                presence=found.presence,
+                inflow=_sums(found.group, self._inflow, len(found.presence)),
             )
             self.passes += share * (2.0 * self._coarser.passes + 1.0)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether there is more than sweeps."""
+        return self._groups is not None
+
+    def improved(self) -> GroupedSweep:
+        """Return the same with groups that are weighted by what these say of the presence."""
+        return GroupedSweep(
+            self._matrix,
+            self._discount,
+            is_transposed=self._is_transposed,
+            presence=self._carried_presence(),
+        )
+
+    def _carried_presence(self) -> FloatArray:
+        """Return the presence (S,) after that of the groups is known."""
+        if self._factors is not None:
+            found = self._factors(self._inflow, not self._is_transposed)
+            return np.maximum(found, self._inflow)  # which rounding may undercut
+        if self._groups is None or self._coarser is None:
+            return self.presence
+        x = self._coarser._carried_presence()[self._groups.group] * self._groups.share
+        self._spread_presence(x)
+        return x
+
+    def _spread_presence(self, x: FloatArray) -> None:
+        """Sweep through the equations of presence, in place."""
+        flow = self._matrix if self._is_transposed else self._back
+        entries = flow.indptr, flow.indices, flow.data
+        for _ in range(_PRESENCE_SWEEPS):
+            sweep(*entries, self._discount, self._pivots, self._inflow, x)
 
     def __call__(self, constant: FloatArray) -> FloatArray:
         if self._factors is not None:

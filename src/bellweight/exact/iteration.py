@@ -8,8 +8,8 @@ in passes over the entries of P:
 - a *sweep* goes through the states forwards and backwards and replaces each x_i by the solution of
   its own equation. I - discount P is an M-matrix, so sweeps converge from every start, never slower
   than successive approximation; they are fast where states follow each other in one direction.
-- GMRES, preconditioned by one sweep, is fast where a chain mixes and may stand still where it
-  does not.
+- GMRES, preconditioned by groups of states and one sweep (`grouping`), is fast where a chain mixes
+  and may stand still where it does not. Where it is slow the groups are improved first.
 
 Which of them is fastest differs from chain to chain, so all are tried and the best one goes on,
 until the residual, measured on the system itself, is small enough. In the sup norm an error of x is
@@ -35,6 +35,9 @@ _DIRECTIONS = 40  # of GMRES before it starts again
 _PART = 0.3  # entries passed in the time that each number of a direction takes, for each other one
 _SURE = 0.2  # of the tolerance, because the residual spreads in another way at the end
 _LOOKS = 3  # directions between two looks at how far GMRES has come
+_EARLY = 9  # directions after which GMRES with good groups
+_GAINED = 0.1  # has made the residual no longer than this share
+_IMPROVEMENTS = 2  # of its groups, at the most
 _RETRY = 8  # turns after which another method is tried again
 _NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
 _NO_GAIN = (
@@ -51,13 +54,21 @@ _Steps = tuple[float, float, float, float]
 class FixedPoint:
     """Solves x = constant + discount matrix x for one matrix, a transition matrix or a transpose.
 
-    `is_transposed` says which: it decides the norm in which residuals bound errors.
+    `is_transposed` says which: it decides the norm in which residuals bound errors. `presence` (S,)
+    is what a similar system found of the states (see `grouping`).
     """
 
     def __init__(
-        self, matrix: sparse.csr_array, discount: float, *, is_transposed: bool = False
+        self,
+        matrix: sparse.csr_array,
+        discount: float,
+        *,
+        is_transposed: bool = False,
+        presence: FloatArray | None = None,
     ) -> None:
         self._matrix = matrix
+        self._given_presence = presence
+        self._improvements = 0
         self._discount = discount
         self._order = 1 if is_transposed else np.inf
         self.passes = 0.0  # of the last answer
@@ -154,7 +165,21 @@ class FixedPoint:
         return x, SWEEP * _CYCLE
 
     def _gmres(self, x: FloatArray, constant: FloatArray, tol: float) -> tuple[FloatArray, float]:
-        """Return x after one cycle of GMRES, and what it costs in passes over the matrix."""
+        """Return x after a cycle of GMRES, and what it costs in passes over the matrix.
+
+        Better groups take no longer than ten directions: where many are needed they come first.
+        """
+        x, cost, is_done = self._cycle(x, constant, tol)
+        while not is_done and self._is_improvable:
+            self._grouped, self._improvements = self._grouped.improved(), self._improvements + 1
+            x, more, is_done = self._cycle(x, constant, tol)
+            cost += more
+        return x, cost
+
+    def _cycle(
+        self, x: FloatArray, constant: FloatArray, tol: float
+    ) -> tuple[FloatArray, float, bool]:
+        """Return x after one cycle of GMRES, its cost in passes, and whether it came to an end."""
         residual = self.residual(x, constant)
         length = _length(residual)
         tol *= _SURE * length / self.size(residual)  # GMRES knows the 2-norm only
@@ -162,6 +187,7 @@ class FixedPoint:
         directions[0] = residual / length
         products = np.zeros((_DIRECTIONS + 1, _DIRECTIONS))
         shares, parts = np.zeros(0), np.zeros(_DIRECTIONS)
+        is_done = False
         for k in range(_DIRECTIONS):
             swept = self._grouped(directions[k])
             image = swept - self._discount * (self._matrix @ swept)
@@ -171,21 +197,34 @@ class FixedPoint:
             if rest > 0.0:
                 np.divide(image, rest, out=directions[k + 1])
             if rest == 0.0 or k % _LOOKS == _LOOKS - 1 or k == _DIRECTIONS - 1:
-                system = products[: k + 2, : k + 1]
-                wanted = np.zeros(k + 2)
-                wanted[0] = length
-                shares = lstsq(system, wanted)[0]
-                if rest == 0.0 or _length(wanted - system @ shares) <= tol:
+                shares, left = _least_squares(products[: k + 2, : k + 1], length)
+                is_done = rest == 0.0 or left <= tol
+                if is_done or (k + 1 == _EARLY and self._is_improvable and left > _GAINED * length):
                     break
         n = len(shares)
         cost = (self._grouped.passes + 1.0) * (n + 1)
         cost += _PART * n * n * len(x) / max(1, self._matrix.nnz)
-        return x + self._grouped(shares @ directions[:n]), cost
+        return x + self._grouped(shares @ directions[:n]), cost, is_done
+
+    @property
+    def presence(self) -> FloatArray | None:
+        """The presence (S,) that is known of the states, if any."""
+        known = self.__dict__.get("_grouped")
+        return known.presence if known is not None else self._given_presence
+
+    @property
+    def _is_improvable(self) -> bool:
+        return self._improvements < _IMPROVEMENTS and self._grouped.has_groups
 
     @cached_property
     def _grouped(self) -> GroupedSweep:
         """The preconditioner."""
-        return GroupedSweep(self._matrix, self._discount, is_transposed=self._order == 1)
+        return GroupedSweep(
+            self._matrix,
+            self._discount,
+            is_transposed=self._order == 1,
+            presence=self._given_presence,
+        )
 
 
 class MixedFixedPoint(FixedPoint):
@@ -216,6 +255,14 @@ class MixedFixedPoint(FixedPoint):
             self._discount, x, following,
         )  # fmt: skip
         return found
+
+
+def _least_squares(products: FloatArray, length: float) -> tuple[FloatArray, float]:
+    """Return the shares of the directions that leave least of the first, and the length left."""
+    wanted = np.zeros(len(products))
+    wanted[0] = length
+    shares = np.asarray(lstsq(products, wanted)[0], dtype=np.float64)
+    return shares, _length(wanted - products @ shares)
 
 
 def _length(vector: FloatArray) -> float:
