@@ -303,20 +303,27 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
                 f"{name} has shape {matrix.shape} and type {matrix.dtype}, expected a matrix of "
                 "numbers with one row per pair and one column per state"
             )
-    if isinstance(matrix, OwnRows):
-        rows = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    else:
-        if sparse.issparse(matrix):
-            memory.check_fits(_ENTRY * matrix.nnz, f"a copy of {name} with {matrix.nnz:,} entries")
-        rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    is_ours = isinstance(matrix, OwnRows)
+    if sparse.issparse(matrix) and not is_ours:
+        memory.check_fits(_ENTRY * matrix.nnz, f"a copy of {name} with {matrix.nnz:,} entries")
+    rows = sparse.csr_array(matrix)
     if rows.nnz and not (rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1]):
         raise ModelError(
             f"{name} has entries in the columns {rows.indices.min()} to {rows.indices.max()}, "
             f"expected 0 to {rows.shape[1] - 1}: one column per state"
         )
+    rows = rows if is_ours else _compact_copy(rows)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
+
+
+def _compact_copy(rows: sparse.csr_array) -> sparse.csr_array:
+    """Return a float copy with indices in 32 bits where they fit: every pass reads them all."""
+    kind = np.int32 if max(rows.nnz, rows.shape[1]) < 2**31 else np.int64
+    indices, starts = np.array(rows.indices, dtype=kind), np.array(rows.indptr, dtype=kind)
+    data = np.array(rows.data, dtype=np.float64)
+    return sparse.csr_array((data, indices, starts), shape=rows.shape)
 
 
 def _matrices(transition: Any) -> list[Any]:
