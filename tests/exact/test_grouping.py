@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.linalg import spsolve
 
 from bellweight.common.checks import FloatArray
 from bellweight.exact.grouping import GroupedSweep, Groups
@@ -81,6 +82,56 @@ def test_groups_drift_as_their_states_do(is_transposed: bool) -> None:
     system = system_of(model.transition[pairs], 0.9999, is_transposed)
     _, is_solved = system.solve(constant_of(3600, 0.9999, is_transposed), most_passes=600)
     assert is_solved
+
+
+def served_first(side: int) -> sparse.csr_array:
+    """Two queues, one server: the first is served where the second is empty."""
+    n = side * side
+    first, second = np.divmod(np.arange(n), side)
+    up = np.arange(n) + side * (first < side - 1), np.arange(n) + (second < side - 1)
+    down = np.arange(n) - np.where(second > 0, 1, side * (first > 0))
+    rate = np.where(second > 0, 0.5, 0.45)
+    chances = np.concatenate([np.full(2 * n, 0.2), rate, 0.6 - rate])
+    places = np.tile(np.arange(n), 4), np.concatenate([*up, down, np.arange(n)])
+    return sparse.csr_array((chances, places), shape=(n, n))
+
+
+@PARTS
+def test_queues_served_in_turn_take_as_many_passes_at_any_length(is_transposed: bool) -> None:
+    """Most of the time is spent beside a wall, and how much is known from far away only."""
+    taken = []
+    for side in (80, 320):
+        system = system_of(served_first(side), 0.9999, is_transposed)
+        n = side * side
+        constant = np.eye(1, n, n - 1)[0] if is_transposed else 1.0 + np.arange(n) // side
+        assert system.solve(constant.astype(np.float64))[1]
+        taken.append(system.passes)
+    assert taken[1] <= 1.7 * taken[0]
+
+
+@PARTS
+def test_improved_groups_know_where_the_chain_is(is_transposed: bool) -> None:
+    matrix, discount = served_first(60), 0.9999
+    turned = sparse.csr_array(matrix.T) if is_transposed else matrix
+    solve = GroupedSweep(turned, discount, is_transposed=is_transposed)
+    inflow = np.full(3600, 1.0 - discount)
+    exact = spsolve(sparse.csc_array(sparse.eye_array(3600) - discount * matrix.T), inflow)
+    before = np.abs(solve.presence - exact).sum()
+    for _ in range(6):
+        solve = solve.improved()
+    assert np.abs(solve.presence - exact).sum() <= 0.01 * before
+    assert (solve.presence >= inflow).all()
+
+
+def test_a_similar_system_begins_with_what_is_known() -> None:
+    matrix, constant = served_first(160), 1.0 + np.arange(25_600) // 160
+    first = FixedPoint(matrix, 0.9999)
+    values, _ = first.solve(constant)
+    second = FixedPoint(matrix, 0.9999, presence=first.presence)
+    again, is_solved = second.solve(constant)
+    assert is_solved
+    assert second.passes <= 0.8 * first.passes
+    np.testing.assert_allclose(again, values, rtol=1e-11)
 
 
 def test_a_random_graph_has_no_groups() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,17 @@ def test_transitions_stay_sparse() -> None:
     )  # fmt: skip
     assert sparse.issparse(model.transition)
     assert model.transition.nnz == n
+
+
+def test_indices_have_32_bits_where_they_fit(two_states: bw.TabularModel) -> None:
+    rows = two_states.transition.copy()
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    model = replace(two_states, transition=rows)
+    assert model.transition.indices.dtype == model.transition.indptr.dtype == np.int32
+    assert model.digest == two_states.digest
+    rows.indices[0] += 2**32  # the same number in 32 bits
+    with pytest.raises(bw.BellweightError, match="expected 0 to 1: one column per state"):
+        replace(two_states, transition=rows)
 
 
 def test_rewards_are_negated_at_the_border(two_states: bw.TabularModel) -> None:

@@ -12,8 +12,8 @@ Means and shares are weighted by how much a chain that begins anywhere is in eac
 its presence. Where it mostly leaves one of two states at once, equal weights would let the groups
 drift the wrong way. Presence is the solution of such a system itself: presence = inflow + discount
 matrix' presence, the same inflow to all states. Two sweeps show it between neighbours. What comes
-from far away the groups themselves carry, which makes better groups (`GroupedSweep.improved`; Horton
-and Leutenegger, A multi-level solution algorithm for steady-state Markov chains, 1994).
+from far away the groups themselves carry, which makes better groups (`GroupedSweep.improved`;
+Horton and Leutenegger, A multi-level solution algorithm for steady-state Markov chains, 1994).
 
 Where groups have nearly as many transitions as states, as on random graphs, there are none.
 """
