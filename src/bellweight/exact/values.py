@@ -52,6 +52,7 @@ def optimal(model: TabularModel) -> Optimal:
     tol = 0.0 if start.is_settled else _INEXACT * (1.0 - model.discount) * start.error
     seen: set[bytes] = set()  # a policy that comes back differs from the last one by rounding only
     chain, cost = Chain(matrix[pairs], model.discount), model.cost[pairs]
+    is_steady = False  # the evaluation before found nothing better either
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
         values = chain.values(cost, values, tol)
         low, high = improve(*entries, model.discount, values, best, following)
@@ -65,10 +66,12 @@ def optimal(model: TabularModel) -> Optimal:
                 residual = float(max(-low, high))
                 policy = TablePolicy(model.pair_action[pairs], model=model)
                 return Optimal(values, policy, residual, iteration)
-            # Gradually: a policy that takes long to evaluate is often not the last one.
+            # First a little: a policy that takes long to evaluate is often not the last one.
             tol *= _TIGHTER
-            tol = 0.0 if tol <= _SMALL * float(np.abs(values).max()) else tol
+            is_small = tol <= _SMALL * float(np.abs(values).max())
+            tol, is_steady = 0.0 if is_steady or is_small else tol, True
             continue
+        is_steady = False
         if is_exact:
             seen.add(known)
         tol = min(tol, _INEXACT * float(gain.max()))
