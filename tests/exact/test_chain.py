@@ -182,3 +182,12 @@ def test_policies_of_a_slow_grid_are_eliminated_a_few_times_only() -> None:
     found = bw.exact.optimal(model)
     assert found.iterations <= 4
     assert found.residual <= 1e-14 * found.values.max()
+
+
+def test_nothing_is_tried_on_what_rounding_leaves() -> None:
+    """Sums of fifty numbers are off by a little more than sums of a few."""
+    matrix, n = random_graph(3_000, 50), 3_000
+    system = FixedPoint(matrix, 0.9999)
+    x, is_solved = system.solve(np.random.default_rng(6).random(n))
+    assert is_solved
+    assert system.passes <= 30

@@ -40,6 +40,7 @@ _GAINED = 0.1  # has made the residual no longer than this share
 _IMPROVEMENTS = 2  # of its groups, at the most
 _RETRY = 8  # turns after which another method is tried again
 _NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
+_CLOSE = 2.0  # residuals so many times as large are the last where a turn no longer halves them
 _NO_GAIN = (
     0.3  # of 1 - discount, what plain approximation gains in a pass: less is none near rounding
 )
@@ -118,6 +119,8 @@ class FixedPoint:
             if share < 1.0:
                 x, residual = following, after
             self.passes += passes
+            if share > 0.5 and left <= _CLOSE * self._rounding(x, constant):
+                break
         return best, True
 
     @property
