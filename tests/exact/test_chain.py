@@ -188,6 +188,6 @@ def test_nothing_is_tried_on_what_rounding_leaves() -> None:
     """Sums of fifty numbers are off by a little more than sums of a few."""
     matrix, n = random_graph(3_000, 50), 3_000
     system = FixedPoint(matrix, 0.9999)
-    x, is_solved = system.solve(np.random.default_rng(6).random(n))
+    _, is_solved = system.solve(np.random.default_rng(6).random(n))
     assert is_solved
     assert system.passes <= 30

@@ -127,7 +127,7 @@ def test_a_similar_system_begins_with_what_is_known() -> None:
     matrix, constant = served_first(160), 1.0 + np.arange(25_600) // 160
     first = FixedPoint(matrix, 0.9999)
     values, _ = first.solve(constant)
-    second = FixedPoint(matrix, 0.9999, presence=first.presence)
+    second = FixedPoint(matrix, 0.9999, similar=first.known)
     again, is_solved = second.solve(constant)
     assert is_solved
     assert second.passes <= 0.8 * first.passes

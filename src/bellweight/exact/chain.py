@@ -18,7 +18,7 @@ from scipy import sparse
 
 from bellweight.common.checks import FloatArray
 from bellweight.exact.elimination import Band, Factors, cheapest_elimination
-from bellweight.exact.iteration import FixedPoint, MixedFixedPoint
+from bellweight.exact.iteration import FixedPoint, Known, MixedFixedPoint
 from bellweight.models import TabularModel
 from bellweight.models.tabular import compact
 
@@ -47,7 +47,7 @@ class Chain:
         self._given = transition
         self.discount = discount
         self._is_slow = like is not None and like.is_eliminated
-        self._known_presence = None if like is None else like._presence
+        self._told = None if like is None else like._tells
         self._way: Band | None = None  # that was taken
         self._factors: Factors | None = None
 
@@ -177,23 +177,27 @@ class Chain:
         """The cheapest elimination that is known, None where all are too large for the memory."""
         return cheapest_elimination(self.transition)
 
+    def _known(self, transposed: bool) -> Known | None:
+        """Return what is known of a system beforehand."""
+        return None if transposed else self._told
+
     @property
-    def _presence(self) -> FloatArray | None:
-        """How much the chain is in each state (S,), where values needed that."""
-        known = self.__dict__.get("_forward")
-        return known.presence if known is not None else self._known_presence
+    def _tells(self) -> Known | None:
+        """What is known of the system of values afterwards."""
+        system = self.__dict__.get("_forward")  # which may not have been needed
+        return self._told if system is None else system.known
 
     def _system(self, transposed: bool) -> FixedPoint:
         return self._backward if transposed else self._forward
 
     @cached_property
     def _forward(self) -> FixedPoint:
-        return FixedPoint(self.transition, self.discount, presence=self._known_presence)
+        return FixedPoint(self.transition, self.discount, similar=self._known(False))
 
     @cached_property
     def _backward(self) -> FixedPoint:
         transposed = sparse.csr_array(self.transition.T)
-        return FixedPoint(transposed, self.discount, is_transposed=True)
+        return FixedPoint(transposed, self.discount, is_transposed=True, similar=self._known(True))
 
 
 class MixedChain(Chain):
@@ -209,6 +213,9 @@ class MixedChain(Chain):
             transposed: MixedFixedPoint(model, chances, is_transposed=transposed)
             for transposed in (False, True)
         }
+
+    def _known(self, transposed: bool) -> Known | None:
+        return self._mixed[transposed].known
 
     def residual(self, x: FloatArray, constant: FloatArray, *, transposed: bool) -> FloatArray:
         return self._mixed[transposed].residual(x, constant)

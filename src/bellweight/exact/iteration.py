@@ -19,6 +19,7 @@ at most residual / (1 - discount), in the 1-norm the same holds for P'.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -52,11 +53,23 @@ _Method = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, float]]
 _Steps = tuple[float, float, float, float]
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a system tells of similar ones.
+
+    That is the presence (S,) of its chain (see `grouping`), and the most that a pass of successive
+    approximation gained: the logarithm of how many times smaller it made the residual.
+    """
+
+    presence: FloatArray | None = None
+    gain: float = np.inf
+
+
 class FixedPoint:
     """Solves x = constant + discount matrix x for one matrix, a transition matrix or a transpose.
 
-    `is_transposed` says which: it decides the norm in which residuals bound errors. `presence` (S,)
-    is what a similar system found of the states (see `grouping`).
+    `is_transposed` says which: it decides the norm in which residuals bound errors. `similar` is
+    what is known of a similar system.
     """
 
     def __init__(
@@ -65,10 +78,11 @@ class FixedPoint:
         discount: float,
         *,
         is_transposed: bool = False,
-        presence: FloatArray | None = None,
+        similar: Known | None = None,
     ) -> None:
         self._matrix = matrix
-        self._given_presence = presence
+        self._similar = Known() if similar is None else similar
+        self._gain = self._similar.gain
         self._improvements = 0
         self._discount = discount
         self._order = 1 if is_transposed else np.inf
@@ -95,7 +109,7 @@ class FixedPoint:
         """
         x = constant / (1.0 - self._discount) if guess is None else np.array(guess)
         methods = self._methods
-        gains = [np.inf, *_PROMISES][: len(methods)]
+        gains = [self._gain, *_PROMISES][: len(methods)]
         residual = self.residual(x, constant)
         best, left = x, self.size(residual)
         turn, self.passes = 0, 0.0
@@ -114,6 +128,8 @@ class FixedPoint:
             # GMRES makes the 2-norm smaller, so that is what progress is measured in.
             share = _length(after) / _length(residual)
             gains[used] = -float(np.log(max(share, 1e-300))) / passes
+            if used == 0:  # near the end rounding lets no method gain anything
+                self._gain = gains[0] if np.isinf(self._gain) else max(self._gain, gains[0])
             if self.size(after) < left:
                 best, left = following, self.size(after)
             if share < 1.0:
@@ -210,10 +226,10 @@ class FixedPoint:
         return x + self._grouped(shares @ directions[:n]), cost, is_done
 
     @property
-    def presence(self) -> FloatArray | None:
-        """The presence (S,) that is known of the states, if any."""
-        known = self.__dict__.get("_grouped")
-        return known.presence if known is not None else self._given_presence
+    def known(self) -> Known:
+        """What this system tells of similar ones."""
+        groups = self.__dict__.get("_grouped")  # which may not have been needed
+        return Known(self._similar.presence if groups is None else groups.presence, self._gain)
 
     @property
     def _is_improvable(self) -> bool:
@@ -226,7 +242,7 @@ class FixedPoint:
             self._matrix,
             self._discount,
             is_transposed=self._order == 1,
-            presence=self._given_presence,
+            presence=self._similar.presence,
         )
 
 
