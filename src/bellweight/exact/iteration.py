@@ -117,7 +117,8 @@ class FixedPoint:
             expected = np.log(left / enough) / max(*gains, 1e-300)
             if self.passes + (expected if turn >= len(methods) else 0.0) > most_passes:
                 return best, False
-            if max(gains) <= _NO_GAIN * (1.0 - self._discount) and left <= _NEAR * enough:
+            is_still = turn > 0 and max(gains) <= _NO_GAIN * (1.0 - self._discount)
+            if is_still and left <= _NEAR * enough:
                 break
             turn += 1
             # The others are tried again in turn, because what gains most changes on the way.
