@@ -23,7 +23,7 @@ from bellweight.common import workers
 from bellweight.common.checks import IntArray
 from bellweight.common.workers import Pieces
 from bellweight.models.kernels.layouts import Scale
-from bellweight.program import AllRows, ListedRows, listed_rows, row_blocks
+from bellweight.program import AllRows, ListedRows, listed_rows, row_blocks, table_blocks
 from bellweight.program.row_blocks import RowBlock
 from bellweight.program.sampled_rows import EventRows
 
@@ -35,6 +35,7 @@ def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lis
     """Rows in a dozen blocks, none of them stored."""
     monkeypatch.setattr(listed_rows, "_CACHED_ENTRIES", 0)
     monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
+    monkeypatch.setattr(table_blocks, "_MOST_TRANSITIONS", 1_000)
     monkeypatch.setattr(EventRows, "_piece_times", 1)
     if request.param == "table":
         return AllRows().on(em.network().to_tabular(), BASIS)
@@ -184,7 +185,7 @@ def kill_one(folder: Path, killed: list[int]) -> None:
 def test_a_worker_that_dies_in_a_pass_changes_nothing(
     dask: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
+    monkeypatch.setattr(table_blocks, "_MOST_TRANSITIONS", 1_000)
     rows = AllRows().on(em.network().to_tabular(), BASIS)
     coef = coefficients()[1]
     expected = rows.separate(coef, 1.0)
