@@ -168,7 +168,9 @@ def test_workers_say_the_same(blocks: None, dask: Client) -> None:
     """Each time with a new model, so that nothing is left from the time before."""
     with joblib.parallel_config(n_jobs=1):
         one = answers(made(N_STATES))
-    assert len(AllRows().on(made(N_STATES), BASIS)._feature_pieces) == 3
+    pieces = AllRows().on(made(N_STATES), BASIS)._feature_pieces
+    assert pieces is not None
+    assert len(pieces) == 3
     with joblib.parallel_config(n_jobs=2):
         two = answers(made(N_STATES))
     with joblib.parallel_config(backend="loky", n_jobs=2):

@@ -13,7 +13,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.common import tolerances
-from bellweight.program import EventRows
+from bellweight.program import EventRows, features
 from bellweight.program import listed_rows as row_sources
 
 STATES = em.network_truth().states
@@ -122,7 +122,7 @@ def test_streamed_rows_equal_stored_rows(degree: int, monkeypatch: pytest.Monkey
     before = bw.solve(em.network(), bw.Polynomial(degree), bw.Fixed(), rows=bw.SampledRows(STATES))
     monkeypatch.setattr(row_sources, "_CACHED_ENTRIES", 0)
     monkeypatch.setattr(row_sources, "_BLOCK_PAIRS", 64)
-    monkeypatch.setattr(row_sources, "_BLOCK_STATES", 32)
+    monkeypatch.setattr(features, "_BLOCK_STATES", 32)
     streamed = bound(degree=degree)
     assert stored._matrix is not None
     assert stored._cache is not None

@@ -54,6 +54,8 @@ def answers(rows: ListedRows) -> list[Any]:
         part = rows.separate(coef, 1.0)
         found += [part.close, part.close_size, part.near, np.array(part.violation)]
         found.append(np.concatenate([slack for _, slack in rows.all_slacks(coef)]))
+    keys = np.arange(1, rows.n_pairs, 3)
+    found.append(rows.weighed(keys, 1.0 / keys, rows.coordinates(None)))
     return found
 
 
@@ -98,6 +100,17 @@ def test_a_pass_finds_what_all_slacks_say(rows: ListedRows) -> None:
         homogeneous = rows.separate(coef, 1.0, homogeneous=True)
         growth = np.asarray(matrix) @ coef
         assert homogeneous.violation == pytest.approx(max(0.0, growth.max()), abs=1e-9)
+
+
+def test_sums_over_rows_are_those_of_the_rows(rows: ListedRows) -> None:
+    """Also where some blocks have none of them, and of none at all."""
+    coordinates = rows.coordinates(None)
+    for keys in (np.arange(0, rows.n_pairs, 2), np.arange(5, 50), np.arange(0)):
+        weights = np.sqrt(keys + 1.0)
+        inner = np.asarray(coordinates.rows(rows.rows(keys)[0]))
+        found = rows.weighed(keys, weights, coordinates)
+        np.testing.assert_allclose(found[:, :-1], inner.T @ inner, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[:, -1], inner.T @ weights, rtol=1e-9, atol=1e-9)
 
 
 def test_threads_and_processes_say_the_same(rows: ListedRows) -> None:

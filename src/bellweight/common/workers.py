@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from itertools import starmap
+from itertools import starmap, zip_longest
 from typing import Any
 
 import numpy as np
@@ -215,14 +215,17 @@ def limited(jobs: int | None) -> AbstractContextManager[Any]:
 
 def _sent(client: Any, pieces: Sequence[Any]) -> list[Any]:
     """Send neighbouring pieces to the same worker; those of one that dies go to another one."""
-    workers = sorted(client.nthreads()) or [None]
-    return [
-        client.submit(
-            _same, piece, pure=False, workers=workers[k * len(workers) // len(pieces)],
-            allow_other_workers=workers[0] is not None,
-        )
-        for k, piece in enumerate(pieces)
-    ]  # fmt: skip
+    workers, n = sorted(client.nthreads()) or [None], len(pieces)
+    shares = np.array_split(np.arange(n), len(workers))
+    sent: list[Any] = [None] * n
+    # To each worker in turn: one that had nothing to do yet would take pieces from the others.
+    for turn in zip_longest(*shares):
+        for worker, k in zip(workers, turn, strict=True):
+            if k is not None:
+                sent[k] = client.submit(
+                    _same, pieces[k], pure=False, workers=worker, allow_other_workers=bool(worker)
+                )
+    return sent
 
 
 def dask_client() -> Any | None:

@@ -30,21 +30,21 @@ class TablePasses:
     """Passes over all pairs of a table, and over those of a policy."""
 
     def __init__(self, model: TabularModel) -> None:
-        self._model = model
-        self._is_small = n_blocks(model.transition.nnz) == 1
+        matrix, self._model = model.transition, model
+        self._blocks = table_pieces(model) if n_blocks(matrix.nnz) > 1 else None
+        self._entries = (
+            matrix.indptr, matrix.indices, matrix.data, model.cost, model.pair_start,
+            model.discount,
+        )  # fmt: skip
 
     def improve(
         self, values: FloatArray, following: FloatArray, pairs: IntArray
     ) -> tuple[float, float]:
         """Write the least quality (S,) of each state and its first pair; return extreme steps."""
-        model, matrix = self._model, self._model.transition
-        if self._is_small:
-            low, high = improve(
-                matrix.indptr, matrix.indices, matrix.data, model.cost, model.pair_start,
-                model.discount, values, values, following, pairs,
-            )  # fmt: skip
+        if self._blocks is None:
+            low, high = improve(*self._entries, values, values, following, pairs)
             return low, high
-        found = table_pieces(model).map(_improved, values)
+        found = self._blocks.map(_improved, values)
         best, chosen, lows, highs = zip(*found, strict=True)
         np.concatenate(best, out=following)
         np.concatenate(chosen, out=pairs)
@@ -52,12 +52,11 @@ class TablePasses:
 
     def chain(self, pairs: IntArray) -> ChainPasses:
         """Return passes over the rows of a policy that takes these pairs (S,)."""
-        model, matrix = self._model, self._model.transition
-        if n_blocks(matrix.nnz * model.n_states // model.n_pairs) == 1:
-            return ChainPasses(matrix[pairs])
-        pieces = table_pieces(model)
-        own = pieces.each(_own_rows, pieces.split(pairs, once=True))  # made where the table is
-        return ChainPasses(None, own, pieces)
+        model, blocks = self._model, self._blocks
+        if blocks is None or n_blocks(model.transition.nnz * model.n_states // model.n_pairs) == 1:
+            return ChainPasses(model.transition[pairs])
+        own = blocks.each(_own_rows, blocks.split(pairs, once=True))  # made where the table is
+        return ChainPasses(None, own, blocks)
 
 
 class ChainPasses:
@@ -71,17 +70,16 @@ class ChainPasses:
             states = cut(matrix.indptr)
             parts = [ChainBlock(some.start, row_block(matrix, some)) for some in states]
             blocks = ranges = Ranges(parts, [some.start for some in states], by_threads=True)
-        self._matrix, self._blocks, self._constant = matrix, blocks, _Split(ranges)
+        self._blocks, self._constant = blocks, _Split(ranges)
+        if matrix is not None:
+            self._entries = matrix.indptr, matrix.indices, matrix.data
 
     def follow(
         self, constant: FloatArray, discount: float, x: FloatArray, following: FloatArray
     ) -> Steps:
         """Write constant + discount P x (S,), and return the steps from x."""
         if self._blocks is None:
-            matrix: Any = self._matrix
-            found: Steps = follow(
-                matrix.indptr, matrix.indices, matrix.data, constant, discount, x, x, following
-            )
+            found: Steps = follow(*self._entries, constant, discount, x, x, following)
             return found
         return _joined(
             self._blocks.map(_followed, self._constant.of(constant), discount, x), following

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,25 +64,27 @@ class Features:
         return Ranges(parts, [some.start for some in ranges], by_threads=True)
 
 
+def alone(features: Features, work: Callable[..., Any], *given: Any) -> Any:
+    """Return work(features, *given), with linear algebra as it is in one thread."""
+    with one_thread():
+        return work(features, *given)
+
+
 def values_of(features: Features, coef: FloatArray) -> FloatArray:
     """Return the values (S,) of coefficients."""
-    with one_thread():
-        return np.concatenate([np.asarray(block @ coef) for _, block in features.blocks()])
+    return np.concatenate([np.asarray(block @ coef) for _, block in features.blocks()])
 
 
 def terms_of(features: Features, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return values (S,) and the sizes (S,) of their terms, from one look at the features."""
-    with one_thread():
-        size = np.abs(coef)
-        parts = [
-            (np.asarray(block @ coef), np.asarray(abs(block) @ size))
-            for _, block in features.blocks()
-        ]
+    size = np.abs(coef)
+    parts = [
+        (np.asarray(block @ coef), np.asarray(abs(block) @ size)) for _, block in features.blocks()
+    ]
     values, terms = zip(*parts, strict=True)
     return np.concatenate(values), np.concatenate(terms)
 
 
 def moments_of(features: Features, weights: FloatArray) -> FloatArray:
     """Return Phi' weights (K,) of these states."""
-    with one_thread():
-        return np.asarray(sum(block.T @ weights[states] for states, block in features.blocks()))
+    return np.asarray(sum(block.T @ weights[states] for states, block in features.blocks()))

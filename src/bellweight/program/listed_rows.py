@@ -23,7 +23,7 @@ from bellweight.common.status import BasisError
 from bellweight.common.workers import Pieces, Ranges
 from bellweight.models.kernels.layouts import Scale
 from bellweight.program import conditioning
-from bellweight.program.features import Features, moments_of, terms_of, values_of
+from bellweight.program.features import Features, alone, moments_of, terms_of, values_of
 from bellweight.program.row_blocks import ListedBlock, RowPieces, closest_in, joined, weighed
 from bellweight.program.row_source import RowSource, Separation
 
@@ -147,18 +147,21 @@ class ListedRows(RowSource):
         return Features(self.basis, self._points, self._cache)
 
     @cached_property
-    def _feature_pieces(self) -> Ranges:
-        """Ranges of states with their features; they live where they are worked on."""
+    def _feature_pieces(self) -> Ranges | None:
+        """Ranges of states with their features, where they are many; they live with the workers."""
         n_entries = len(self._points) * (1 if self._sparse else self._n_basis)
-        return self._features.pieces(n_entries)
+        pieces = self._features.pieces(n_entries)
+        return pieces if len(pieces) > 1 else None
 
     def features(self, states: IntArray | slice) -> Matrix:
         """Return the features (n, K) of some states."""
-        return self._features.at(states)
+        return self._features.at(states) if self._cache is None else self._cache[states]
 
     def values(self, coef: FloatArray) -> FloatArray:
         """Return the approximate value of every state."""
-        return np.concatenate(self._feature_pieces.map(values_of, coef, jobs=self.jobs))
+        if (pieces := self._feature_pieces) is None:
+            return values_of(self._features, coef)
+        return np.concatenate(pieces.map(alone, values_of, coef, jobs=self.jobs))
 
     @property
     def n_terms(self) -> int:
@@ -173,16 +176,18 @@ class ListedRows(RowSource):
 
     def values_and_terms(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both for every state, from one look at its features."""
-        parts = self._feature_pieces.map(terms_of, coef, jobs=self.jobs)
+        if (pieces := self._feature_pieces) is None:
+            return terms_of(self._features, coef)
+        parts = pieces.map(alone, terms_of, coef, jobs=self.jobs)
         values, terms = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(terms)
 
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""
-        pieces = self._feature_pieces
-        return np.asarray(
-            pieces.total(moments_of, pieces.split(weights, once=True), jobs=self.jobs)
-        )
+        if (pieces := self._feature_pieces) is None:
+            return moments_of(self._features, weights)
+        own = pieces.split(weights, once=True)
+        return np.asarray(pieces.total(alone, moments_of, own, jobs=self.jobs))
 
     @cached_property
     def _largest(self) -> FloatArray:
