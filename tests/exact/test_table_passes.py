@@ -20,10 +20,17 @@ from scipy import sparse
 
 import bellweight as bw
 from bellweight.common import workers
-from bellweight.exact import occupancy
+from bellweight.exact import occupancy, table_passes
 from bellweight.exact.occupancy import exact_occupancy
 from bellweight.exact.table_passes import ChainPasses, MixedPasses, TablePasses
-from bellweight.program import AllRows, PenaltyProgram, features, table_blocks
+from bellweight.program import (
+    AllRows,
+    PenaltyProgram,
+    all_rows,
+    features,
+    listed_rows,
+    table_blocks,
+)
 from bellweight.program.row_blocks import RowPieces
 from bellweight.program.table_blocks import TableBlock, cut, table_pieces
 
@@ -57,6 +64,14 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_blocks, "_MANY_BLOCKS", 4)
     monkeypatch.setattr(features, "_FEW_ENTRIES", 1 << 10)
     monkeypatch.setattr(occupancy, "_LARGE", 1 << 10)
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send even small tables to a cluster, and keep no features."""
+    monkeypatch.setattr(table_passes, "_FAR_TRANSITIONS", 0)
+    monkeypatch.setattr(listed_rows, "_CACHED_ENTRIES", 0)
+    monkeypatch.setattr(all_rows, "_KEPT_SHARE", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +179,7 @@ def test_blocks_move_no_more_than_last_digits(monkeypatch: pytest.MonkeyPatch, n
         np.testing.assert_allclose(found, whole[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-def test_workers_say_the_same(blocks: None, dask: Client) -> None:
+def test_workers_say_the_same(blocks: None, far: None, dask: Client) -> None:
     """Each time with a new model, so that nothing is left from the time before."""
     with joblib.parallel_config(n_jobs=1):
         one = answers(made(N_STATES))
@@ -240,7 +255,7 @@ WORKS: dict[str, Callable[[bw.TabularModel], Any]] = {
 
 @pytest.mark.parametrize("name", WORKS)
 def test_a_worker_that_dies_in_a_pass_changes_nothing(
-    name: str, blocks: None, dask: Client, tmp_path: Path
+    name: str, blocks: None, far: None, dask: Client, tmp_path: Path
 ) -> None:
     expected = WORKS[name](made(2_000))
     model = made(2_000)
@@ -282,6 +297,30 @@ def test_joblib_says_how_many_threads(blocks: None, monkeypatch: pytest.MonkeyPa
     assert not asked
     bw.solve(model, BASIS, bw.DIA(), jobs=2, judge=False)
     assert set(asked) == {2}
+
+
+def test_passes_that_are_not_worth_the_way_stay_here(
+    blocks: None, dask: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows go to the cluster; short passes of exact answers and of kept features do not."""
+    sent: list[str] = []
+    usual = workers.Pieces._on_cluster
+
+    def noticed(pieces: Any, client: Any, work: Any, *given: Any) -> Any:
+        sent.append(work.__name__)
+        return usual(pieces, client, work, *given)
+
+    monkeypatch.setattr(workers.Pieces, "_on_cluster", noticed)
+    monkeypatch.setattr(features, "_BLOCK_STATES", 500)
+    model = made(2_000)
+    rows = AllRows().on(model, BASIS)
+    expected = WORKS["optimal"](model), WORKS["occupancy"](model), rows.moments(model.initial)
+    with joblib.parallel_config(backend="dask"):
+        found = WORKS["optimal"](model), WORKS["occupancy"](model), rows.moments(model.initial)
+        assert not sent
+        rows.separate(np.ones(rows.n_basis), 1.0)
+        assert set(sent) == {"closest_in"}
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
 
 
 def test_small_tables_are_one_block() -> None:

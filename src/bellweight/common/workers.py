@@ -15,8 +15,9 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from itertools import starmap, zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
@@ -43,6 +44,7 @@ class Pieces:
         self._pieces = list(pieces)
         self._by_threads = by_threads
         self._once = once
+        self._stays = False
         self._held: dict[int, list[Any]] = {}  # futures of the pieces, by the client's identity
 
     def __len__(self) -> int:
@@ -60,23 +62,34 @@ class Pieces:
     ) -> list[Any]:
         """Return work(piece, *shared) for every piece, or for those named only, in order."""
         chosen = range(len(self)) if only is None else only
-        client = dask_client() if len(chosen) > 1 else None
+        client = self._client(len(chosen))
         if client is not None:
             return list(client.gather(self._on_cluster(client, work, shared, chosen)))
         return list(self._here(work, shared, chosen, jobs))
 
-    def each(self, work: Callable[..., Any], *shared: Any, jobs: int | None = None) -> Pieces:
+    def staying(self) -> Self:
+        """Return the same pieces for passes too short for the way to a cluster: threads do them."""
+        other = copy(self)
+        other._by_threads = other._stays = True
+        return other
+
+    def _client(self, n: int) -> Any | None:
+        """Return the client of the cluster where so many pieces are worked on, if there is one."""
+        return dask_client() if n > 1 and not self._stays else None
+
+    def each(self, work: Callable[..., Any], *shared: Any, jobs: int | None = None) -> Self:
         """Return the same answers as pieces, which stay where they were made."""
-        client = dask_client() if len(self) > 1 else None
+        client, answers = self._client(len(self)), copy(self)
         if client is None:
-            return Pieces(self.map(work, *shared, jobs=jobs), by_threads=self._by_threads)
-        answers = Pieces([None] * len(self), by_threads=self._by_threads)
-        answers._held[id(client)] = self._on_cluster(client, work, shared, range(len(self)))
+            answers._pieces, answers._held = self.map(work, *shared, jobs=jobs), {}
+            return answers
+        held = self._on_cluster(client, work, shared, range(len(self)))
+        answers._pieces, answers._held = [None] * len(self), {id(client): held}
         return answers
 
     def total(self, work: Callable[..., Any], *shared: Any, jobs: int | None = None) -> Any:
         """Return the sum of the same answers; a cluster adds them up where they are."""
-        client, every = dask_client() if len(self) > 1 else None, range(len(self))
+        client, every = self._client(len(self)), range(len(self))
         if client is None:
             return _in_pairs(self._here(work, shared, every, jobs), operator.add)
 

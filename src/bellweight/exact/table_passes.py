@@ -1,4 +1,8 @@
-"""Passes over tables and chains: large ones in blocks, by threads or on a cluster (`workers`).
+"""Passes over tables and chains: large ones in blocks, by threads, or on a cluster (`workers`).
+
+A cluster takes some hundredths of a second for a pass of any size, so only those over the largest
+tables go there. The chain of one policy, which is a part of the table, is made anew for each policy
+and stays here, but for those of value iteration, which are made where the table is.
 
 The blocks depend on the table alone, and sums over blocks are added in an order that their number
 decides: a pass gives the same bits on any number of workers. What is small is one block, and goes
@@ -21,7 +25,10 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.workers import Pieces, Ranges
 from bellweight.exact.passes import follow, follow_pairs, improve, spread_pairs, steps_to
 from bellweight.models import TabularModel
+from bellweight.program.row_blocks import RowPieces
 from bellweight.program.table_blocks import TableBlock, cut, n_blocks, row_block, table_pieces
+
+_FAR_TRANSITIONS = 1 << 26  # of a table that is worth the way to a cluster
 
 Steps = tuple[float, float, float, float]  # the least, the largest, their size, the sum of x after
 
@@ -31,7 +38,7 @@ class TablePasses:
 
     def __init__(self, model: TabularModel) -> None:
         matrix, self._model = model.transition, model
-        self._blocks = table_pieces(model) if n_blocks(matrix.nnz) > 1 else None
+        self._blocks = _blocks_of(model)
         self._entries = (
             matrix.indptr, matrix.indices, matrix.data, model.cost, model.pair_start,
             model.discount,
@@ -69,7 +76,8 @@ class ChainPasses:
         if matrix is not None and n_blocks(matrix.nnz) > 1:
             states = cut(matrix.indptr)
             parts = [ChainBlock(some.start, row_block(matrix, some)) for some in states]
-            blocks = ranges = Ranges(parts, [some.start for some in states], by_threads=True)
+            ranges = Ranges(parts, [some.start for some in states], by_threads=True).staying()
+            blocks = ranges
         self._blocks, self._constant = blocks, _Split(ranges)
         if matrix is not None:
             self._entries = matrix.indptr, matrix.indices, matrix.data
@@ -91,7 +99,7 @@ class MixedPasses:
 
     def __init__(self, model: TabularModel, chances: FloatArray) -> None:
         self._model, self._chances = model, chances
-        self._blocks = table_pieces(model) if n_blocks(model.transition.nnz) > 1 else None
+        self._blocks = _blocks_of(model)
         self._constant = _Split(self._blocks)
         if self._blocks is not None:
             self._own_chances = self._blocks.split_pairs(chances)
@@ -127,6 +135,14 @@ class MixedPasses:
             following[flow.first : flow.first + len(flow.numbers)] += flow.numbers
         found: Steps = steps_to(following, x)
         return found
+
+
+def _blocks_of(model: TabularModel) -> RowPieces | None:
+    n_transitions = model.transition.nnz
+    if n_blocks(n_transitions) == 1:
+        return None
+    pieces = table_pieces(model)
+    return pieces if n_transitions >= _FAR_TRANSITIONS else pieces.staying()
 
 
 class ChainBlock(NamedTuple):

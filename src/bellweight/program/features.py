@@ -61,7 +61,8 @@ class Features:
             Features(self.basis, self.points[some], None if self.kept is None else self.kept[some])
             for some in ranges
         ]
-        return Ranges(parts, [some.start for some in ranges], by_threads=True)
+        pieces = Ranges(parts, [some.start for some in ranges], by_threads=True)
+        return pieces if self.kept is None else pieces.staying()  # what is kept is quick
 
 
 def alone(features: Features, work: Callable[..., Any], *given: Any) -> Any:
