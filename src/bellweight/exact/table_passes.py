@@ -62,25 +62,22 @@ class TablePasses:
         model, blocks = self._model, self._blocks
         if blocks is None or n_blocks(model.transition.nnz * model.n_states // model.n_pairs) == 1:
             return ChainPasses(model.transition[pairs])
-        own = blocks.each(_own_rows, blocks.split(pairs, once=True))  # made where the table is
-        return ChainPasses(None, own, blocks)
+        own = blocks.split(pairs, once=True)
+        return ChainPasses(blocks.each(_own_rows, own))  # made where the table is
 
 
 class ChainPasses:
-    """Passes over a chain: its matrix (S, S), or else its blocks, which cut lists as `ranges`."""
+    """Passes over a chain: its matrix (S, S), or its rows in blocks."""
 
-    def __init__(
-        self, matrix: sparse.csr_array | None, blocks: Pieces | None = None,
-        ranges: Ranges | None = None,
-    ) -> None:  # fmt: skip
-        if matrix is not None and n_blocks(matrix.nnz) > 1:
-            states = cut(matrix.indptr)
-            parts = [ChainBlock(some.start, row_block(matrix, some)) for some in states]
-            ranges = Ranges(parts, [some.start for some in states], by_threads=True).staying()
-            blocks = ranges
-        self._blocks, self._constant = blocks, _Split(ranges)
-        if matrix is not None:
-            self._entries = matrix.indptr, matrix.indices, matrix.data
+    def __init__(self, chain: sparse.csr_array | Ranges) -> None:
+        if not isinstance(chain, Ranges) and n_blocks(chain.nnz) > 1:
+            states = cut(chain.indptr)
+            parts = [ChainBlock(some.start, row_block(chain, some)) for some in states]
+            chain = Ranges(parts, [some.start for some in states]).staying()
+        self._blocks = chain if isinstance(chain, Ranges) else None
+        self._constant = _Split(self._blocks)
+        if not isinstance(chain, Ranges):
+            self._entries = chain.indptr, chain.indices, chain.data
 
     def follow(
         self, constant: FloatArray, discount: float, x: FloatArray, following: FloatArray
