@@ -41,6 +41,9 @@ def optimal(model: TabularModel) -> Optimal:
     it need not be evaluated exactly: its values are iterated until their residual is a small part
     of what the last improvement gained. An action is replaced only by one that is better beyond
     rounding, so the iteration ends.
+
+    Passes over more than a million transitions use all cores, or as many as
+    `joblib.parallel_config(n_jobs=...)` says; the answer is the same to the last bit.
     """
     if not isinstance(model, TabularModel):
         raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
