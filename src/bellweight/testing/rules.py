@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 
-from bellweight.common.checks import IntArray
 from bellweight.common.status import PolicyError
 from bellweight.models.compile import naming
 from bellweight.policies import Rule
 
 
-def check_whole_actions(policy: Rule, states: IntArray) -> None:
+def check_whole_actions(policy: Rule, states: Any) -> None:
     """Check that a rule returns whole numbers: the compiled loops cut off fractions."""
     function, numbers = policy.function(), policy.numbers()
     names = tuple(inspect.signature(function).parameters)
