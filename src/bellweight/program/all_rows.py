@@ -112,7 +112,7 @@ class TabularRows(ListedRows):
     @property
     def _is_small(self) -> bool:
         # Or small beside the table itself.
-        n_entries = len(self._points) * self._n_basis
+        n_entries = len(self._points) * self.n_basis
         return super()._is_small or n_entries <= _KEPT_SHARE * self.model.transition.nnz
 
     def block(self, states: slice) -> TableBlock:
@@ -130,10 +130,10 @@ class TabularRows(ListedRows):
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
-        if self._cache is not None and not self._sparse:
+        if self._cache is not None and not self.is_sparse:
             from bellweight.program.compiled_scan import table_rows  # loads the compiler
 
-            matrix, rows = model.transition, np.zeros((len(keys), self._n_basis))
+            matrix, rows = model.transition, np.zeros((len(keys), self.n_basis))
             table_rows(
                 keys, matrix.indptr, matrix.indices, matrix.data, model.pair_state, self._cache,
                 self.discount, rows,
@@ -146,7 +146,7 @@ class TabularRows(ListedRows):
         )
         features = self.features(model.pair_state[keys])
         rows = features - self.discount * (compact @ self.features(needed))
-        if self._sparse:
+        if self.is_sparse:
             return sparse.csr_array(rows), self.pair_cost[keys]
         return np.asarray(rows), self.pair_cost[keys]
 
@@ -186,7 +186,7 @@ class TabularRows(ListedRows):
 
     def _exactly(self, weights: FloatArray) -> Doubled:
         """Return Phi' weights (K,) to twice the digits."""
-        found = doubled(np.zeros(self._n_basis))
+        found = doubled(np.zeros(self.n_basis))
         for states, block in self._feature_blocks():
             used = np.flatnonzero(weights[states])
             if len(used) == 0:
@@ -231,7 +231,7 @@ class TabularRows(ListedRows):
 
     def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
         model, values = self.model, self.exact_values(coef)
-        n_close, found = 8 + self._n_basis, list[Closest]()
+        n_close, found = 8 + self.n_basis, list[Closest]()
         # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():

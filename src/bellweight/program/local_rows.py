@@ -109,6 +109,7 @@ class EliminatedRows(RowSource):
         dimension = structure.dimension
         self.parts = basis.parts(dimension)
         self.names = basis.function_names(dimension)
+        self.n_basis = len(self.names)
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.sizes = grid_sizes(structure, self.parts, self.names)
         self._constant = self._constant_column()
@@ -124,17 +125,9 @@ class EliminatedRows(RowSource):
         self._turn = 0
 
     @property
-    def n_basis(self) -> int:
-        return len(self.names)
-
-    @property
     def n_pairs(self) -> int:
         """Number of rows found so far."""
         return len(self._cost)
-
-    @property
-    def is_sparse(self) -> bool:
-        return False
 
     @property
     def variables(self) -> list[str]:

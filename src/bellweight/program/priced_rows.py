@@ -82,6 +82,7 @@ class LinearRows(RowSource):
         self.discount = model.discount
         self._check_basis()
         self.names = ("1", *model.state_names)
+        self.n_basis = len(self.names)
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.box = self._box()
         n, m = model.dimension, model.n_action_variables
@@ -90,14 +91,6 @@ class LinearRows(RowSource):
         self._known: dict[bytes, int] = {}
         self._centre: FloatArray | None = None
         self._program: IntegerProgram | None = None
-
-    @property
-    def n_basis(self) -> int:
-        return self.model.dimension + 1
-
-    @property
-    def is_sparse(self) -> bool:
-        return False
 
     @property
     def n_pairs(self) -> int:

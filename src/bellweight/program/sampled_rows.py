@@ -152,8 +152,8 @@ class EventRows(ListedRows):
         self._compiled = CompiledBasis.of(self.basis, model.dimension, model.value_counts)
         self._loops = model.loops_with(written=self._compiled.written)
         self._matrix: FloatArray | None = None
-        if is_kept(self.n_pairs * self._n_basis):
-            self._matrix = np.empty((self.n_pairs, self._n_basis))
+        if is_kept(self.n_pairs * self.n_basis):
+            self._matrix = np.empty((self.n_pairs, self.n_basis))
             self.pair_cost = np.empty(self.n_pairs)
             for pairs in self._pair_blocks():
                 self._matrix[pairs], self.pair_cost[pairs] = self._computed(pairs, want_rows=True)
@@ -222,16 +222,16 @@ class EventRows(ListedRows):
 
     def span(self) -> FloatArray:
         factor = self.triangle(None)
-        alike = np.ones(self._n_basis, dtype=np.bool_)
+        alike = np.ones(self.n_basis, dtype=np.bool_)
         alike[conditioning.independent_columns(factor)] = False
         if not alike.any():
             return factor
         # Functions that are alike in a few states need not be alike where these states lead to.
-        wider = conditioning.triangle(chain([factor], self._row_blocks()), self._n_basis)
+        wider = conditioning.triangle(chain([factor], self._row_blocks()), self.n_basis)
         told = [k for k in conditioning.independent_columns(wider) if alike[k]]
         if told:
             self.untold = (
-                f"{len(self.states)} sampled states do not tell the {self._n_basis} basis "
+                f"{len(self.states)} sampled states do not tell the {self.n_basis} basis "
                 f"functions apart, the first that looks like earlier ones is {told[0]} "
                 f"({self.names[told[0]]})"
             )
@@ -258,14 +258,14 @@ class EventRows(ListedRows):
 
         Features of all successors together take a small part of the time that loops would.
         """
-        rows, cost = np.zeros((len(states), self._n_basis)), np.zeros(len(states))
-        size = max(1, _PLAIN_NUMBERS // (self._loops.n_events * self._n_basis))
+        rows, cost = np.zeros((len(states), self.n_basis)), np.zeros(len(states))
+        size = max(1, _PLAIN_NUMBERS // (self._loops.n_events * self.n_basis))
         for first in range(0, len(states), size):
             part = slice(first, first + size)
             here = states[part]
             cost[part], chances, following = self._loops.expand(here, actions[part])
             points = following.reshape(-1, self.model.dimension).astype(np.float64)
-            after = np.asarray(self.basis(points)).reshape(*chances.shape, self._n_basis)
+            after = np.asarray(self.basis(points)).reshape(*chances.shape, self.n_basis)
             ahead = np.einsum("ne,nek->nk", chances, after)
             idle = 1.0 - chances.sum(axis=1, keepdims=True)
             now = np.asarray(self.basis(here.astype(np.float64)))
