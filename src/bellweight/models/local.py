@@ -58,6 +58,18 @@ class Table:
             return np.broadcast_to(self.values, (len(points), *self.values.shape))
         return np.asarray(self.values[tuple(points[:, v] for v in self.scope)])
 
+    def at_end(self, variable: int, place: int = -1) -> Table:
+        """Return the table at one of the last values of a variable, if it looks at that one."""
+        if variable not in self.scope:
+            return self
+        values = self.values.take(place, axis=self.scope.index(variable))
+        return Table(tuple(v for v in self.scope if v != variable), values)
+
+    def slope(self, variable: int) -> Table:
+        """Return the difference of the last two values along a variable."""
+        last = self.at_end(variable)
+        return Table(last.scope, last.values - self.at_end(variable, -2).values)
+
 
 @dataclass(frozen=True, eq=False)
 class Drift:

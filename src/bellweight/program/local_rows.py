@@ -210,12 +210,12 @@ class EliminatedRows(PooledRows):
 
     def slope_tables(self, tables: list[Table], coordinate: int) -> list[Table]:
         """Return tables whose sum is the slope of the violation along an endless coordinate."""
-        own = [_slope(table, coordinate) for table in tables if coordinate in table.scope]
+        own = [table.slope(coordinate) for table in tables if coordinate in table.scope]
         return [*own, *self.forbidden_beyond(coordinate)]
 
     def forbidden_beyond(self, coordinate: int) -> list[Table]:
         """Return the tables of `forbidden` at the end of an endless coordinate."""
-        return [_at_end(rule, coordinate) for rule in self.forbidden]
+        return [rule.at_end(coordinate) for rule in self.forbidden]
 
     def error_tables(self, coef: FloatArray) -> list[Table]:
         """Return bounds on the errors of `tables`, entry by entry.
@@ -352,19 +352,3 @@ class EliminatedRows(PooledRows):
             "the basis has no constant function, and without it the program may have no solution: "
             "stack it on Affine() or PiecewiseLinear(...)"
         )
-
-
-def _slope(table: Table, coordinate: int) -> Table:
-    """Return the difference of the last two values along a coordinate."""
-    axis = table.scope.index(coordinate)
-    last = np.moveaxis(table.values, axis, 0)
-    return Table(tuple(v for v in table.scope if v != coordinate), last[-1] - last[-2])
-
-
-def _at_end(table: Table, coordinate: int) -> Table:
-    """Return a table at the last value of a coordinate."""
-    if coordinate not in table.scope:
-        return table
-    axis = table.scope.index(coordinate)
-    rest = tuple(v for v in table.scope if v != coordinate)
-    return Table(rest, np.moveaxis(table.values, axis, 0)[-1])
