@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.basis import Basis
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
 from bellweight.common.doubled import (
     Doubled,
     add,
@@ -164,8 +164,8 @@ class TabularRows(ListedRows):
         first, ends = matrix.indptr[keys], matrix.indptr[np.asarray(keys) + 1]
         counts = ends - first
         entries = np.arange(counts.sum()) + np.repeat(ends - np.cumsum(counts), counts)
-        here = self._dense_features(self.model.pair_state[keys])
-        features = self._dense_features(matrix.indices[entries])
+        here = dense(self.features(self.model.pair_state[keys]))
+        features = dense(self.features(matrix.indices[entries]))
         rows = Doubled(np.empty(here.shape), np.empty(here.shape))
         scratch = np.empty((2, max(1, counts.max(initial=0))))
         exact_table_rows(
@@ -209,7 +209,7 @@ class TabularRows(ListedRows):
     def exact_values(self, coef: Doubled) -> Doubled:
         """Return the value (S,) of every state to twice the digits."""
         parts = [
-            product(doubled(self._dense_features(states)), coef)
+            product(doubled(dense(self.features(states))), coef)
             for states, _ in self._feature_blocks()
         ]
         return Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
@@ -221,7 +221,7 @@ class TabularRows(ListedRows):
             some = pairs[start : start + _EXACT_PAIRS]
             following, own = self.model.transition[some], self.model.pair_state[some]
             states, place = np.unique(np.concatenate([following.indices, own]), return_inverse=True)
-            values = product(doubled(self._dense_features(states)), coef)
+            values = product(doubled(dense(self.features(states))), coef)
             chances = multiply(doubled(following.data), doubled(np.full(1, self.discount)))
             expected = multiply(chances, values.at(place[: following.nnz]))
             ahead = total_by_group(expected, following.indptr)
@@ -249,10 +249,6 @@ class TabularRows(ListedRows):
             assert part is not None
             found.append(part)
         return joined(found, n_close).close
-
-    def _dense_features(self, states: IntArray | slice) -> FloatArray:
-        features = self.features(states)
-        return np.asarray(features.toarray() if sparse.issparse(features) else features)
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         return self.model.pair_state[keys], self.model.pair_action[keys]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
 from bellweight.common.doubled import Doubled, add, dot, doubled, product, subtract
 from bellweight.common.status import SolverError, Status
 from bellweight.program.auditing import CORRECTIONS, Auditor, placed
@@ -79,7 +79,7 @@ class Attempt(CuttingPlanes[_Basis]):
 
     def basis_factor(self) -> FloatArray:
         """Return the rows (m, K) of the last basis, each divided by the size of its terms."""
-        rows = _dense(self.working.rows.rows(self.basic_keys)[0])
+        rows = dense(self.working.rows.rows(self.basic_keys)[0])
         terms = np.abs(rows) @ np.abs(self._basic_coef)
         size = np.maximum(terms, _LEAST_TERMS * terms.max(initial=0.0))
         return np.asarray(rows / np.where(size > 0.0, size, 1.0)[:, None])
@@ -181,7 +181,7 @@ class Attempt(CuttingPlanes[_Basis]):
             tight=tight,
             tight_rows=tight_rows,
             tight_cost=working.rows.rows(tight)[1],
-            bound_rows=_dense(working.bound_rows[active]),
+            bound_rows=dense(working.bound_rows[active]),
             bound_cost=working.bound_cost[active],
             inner_moments=self.inner_moments,
             moment_terms=working.coordinates.moment_terms(self.moments),
@@ -303,7 +303,3 @@ def _terms(rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float) -> Fl
     rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
     terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
     return np.asarray(np.where(terms > 0.0, terms, 1.0))
-
-
-def _dense(rows: Matrix) -> FloatArray:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)

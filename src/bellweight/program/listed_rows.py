@@ -17,7 +17,7 @@ from scipy.linalg import null_space
 
 from bellweight.basis import Basis, Indicator
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.common.status import BasisError
 from bellweight.common.workers import Pieces
@@ -151,9 +151,7 @@ class ListedRows(RowSource):
         """The largest size of each function (K,) over the states."""
         sizes = np.zeros(self.n_basis)
         for _, block in self._feature_blocks():
-            largest = abs(block).max(axis=0)
-            dense = largest.toarray() if sparse.issparse(largest) else largest
-            sizes = np.maximum(sizes, np.asarray(dense).ravel())
+            sizes = np.maximum(sizes, dense(abs(block).max(axis=0)).ravel())
         return sizes
 
     @cached_property
@@ -301,7 +299,7 @@ class ListedRows(RowSource):
         features = self.basis(np.asarray(states, dtype=np.float64))
         data = features.data if sparse.issparse(features) else features
         if not np.isfinite(data).all():
-            bad = np.argwhere(~np.isfinite(features.toarray() if self.is_sparse else features))[0]
+            bad = np.argwhere(~np.isfinite(dense(features)))[0]
             raise BasisError(
                 f"basis function {bad[1]} is not finite at state {states[bad[0]].tolist()}: "
                 "change the function there"

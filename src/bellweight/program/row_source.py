@@ -34,10 +34,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis import Basis
-from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix, dense
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.program.conditioning import Coordinates
 from bellweight.program.independent_functions import IndependentFunctions
@@ -93,8 +92,7 @@ class RowSource(ABC):
 
     def exact_rows(self, keys: IntArray) -> Doubled:
         """Return the rows (n, K) of some keys to twice the digits, where that is known."""
-        rows = self.rows(keys)[0]
-        return doubled(rows.toarray() if sparse.issparse(rows) else np.asarray(rows))
+        return doubled(dense(self.rows(keys)[0]))
 
     def exact_moments(self, weights: FloatArray) -> Doubled | None:
         """Return Phi' weights (K,) to twice the digits, or None where weights are no vector."""
