@@ -35,7 +35,6 @@ from bellweight.models.laws import Independent, Law
 from bellweight.models.loops import Loops
 from bellweight.models.noise import (
     DRAWS,
-    MOST_NODES,
     NODES,
     AnyLaw,
     Sampler,
@@ -398,7 +397,7 @@ class StepModel(FunctionModel):
         """Return the nodes (N, m) and weights (N,) of expectations."""
         laws = self.noise_laws
         if laws is not None:
-            found = product_nodes(laws, self.quadrature, MOST_NODES)
+            found = product_nodes(laws, self.quadrature)
             if found is not None:
                 return found
         n, key = self.draws, stream_keys(self.draws_seed, _DRAWING)[0]
