@@ -39,7 +39,6 @@ from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
 from bellweight.models.scopes import Scopes
-from bellweight.models.spread import Box
 from bellweight.models.tabular import TabularModel
 
 _MAX_ENUMERATED = 5_000_000
@@ -178,13 +177,6 @@ class EventModel(FunctionModel):
     def _sides(self) -> tuple[list[float], list[float], list[bool]]:
         high = np.where(self.upper < 0, ENDLESS, self.upper).tolist()
         return [0.0] * self.dimension, high, [True] * self.dimension
-
-    def box(self) -> Box:
-        endless = np.flatnonzero(self.upper < 0)
-        if len(endless):
-            raise ModelError(f"coordinate {endless[0]} has no upper bound: set upper=")
-        whole = np.ones(self.dimension, dtype=np.bool_)
-        return Box(np.zeros(self.dimension), self.upper.astype(np.float64), whole)
 
     @property
     def start(self) -> FloatArray | None:

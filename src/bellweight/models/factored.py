@@ -39,7 +39,6 @@ from bellweight.models.local import LocalCoordinate, LocalCoordinates
 from bellweight.models.loops import Loops
 from bellweight.models.noise import laid_out, law_list
 from bellweight.models.parameters import Parameters
-from bellweight.models.spread import Box
 from bellweight.models.tabular import TabularModel
 
 _MOST_JOINT = 1 << 22  # joint successors that are listed for some pairs
@@ -219,10 +218,6 @@ class FactoredModel(FunctionModel):
     def _sides(self) -> tuple[list[float], list[float], list[bool]]:
         high = [float(size - 1) for size in self.sizes]
         return [0.0] * self.dimension, high, [True] * self.dimension
-
-    def box(self) -> Box:
-        top = np.array(self.sizes, dtype=np.float64) - 1.0
-        return Box(np.zeros(self.dimension), top, np.ones(self.dimension, dtype=np.bool_))
 
     def spread_states(self, n: int, seed: int = 0) -> Any:
         """Return at most n distinct states, drawn evenly from all."""

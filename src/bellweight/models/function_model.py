@@ -109,7 +109,11 @@ class FunctionModel(ABC):
 
     def box(self) -> Box:
         """Return the finite box of all states, or say which coordinate has no bound."""
-        raise ModelError(f"{self!r} has no finite box of states")
+        low, high, whole = map(np.array, self._sides)
+        endless = checks.first_index(high >= ENDLESS)
+        if endless is not None:
+            raise ModelError(f"coordinate {endless[0]} has no upper bound: set upper=")
+        return Box(low, high, whole)
 
     def side(self, axis: int) -> tuple[float, float, bool]:
         """Return the least and the largest value of a state variable, and whether it is whole."""
