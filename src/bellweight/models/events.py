@@ -29,9 +29,14 @@ from scipy import sparse
 from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
-from bellweight.models import compile
-from bellweight.models.compile import Called, Source, Written
+from bellweight.models.compile import Called, Source, Written, model_source, with_optional
 from bellweight.models.coupling import shared_places
+from bellweight.models.function_checks import (
+    arguments_of,
+    call_by_name,
+    check_in_place,
+    naming,
+)
 from bellweight.models.function_model import ENDLESS, FunctionModel, action_labels
 from bellweight.models.initial import Geometric, PointMass, joint_law, product_moments
 from bellweight.models.kernels.layouts import EventData, uniform
@@ -217,12 +222,12 @@ class EventModel(FunctionModel):
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         """Return the text of the model with more functions: a policy's rule, a basis's own."""
         takes = {
-            role: () if f is None else compile.arguments_of(f, role, _ARGUMENTS[role])
+            role: () if f is None else arguments_of(f, role, _ARGUMENTS[role])
             for role, f in self._functions().items()
         }
-        return compile.model_source(
+        return model_source(
             "events",
-            compile.with_optional(self._written, functions),
+            with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -359,21 +364,21 @@ class EventModel(FunctionModel):
         if isinstance(start, Geometric):
             return start
         if callable(start):
-            compile.arguments_of(start, "initial", _ARGUMENTS["initial"])
+            arguments_of(start, "initial", _ARGUMENTS["initial"])
             return start
         state = self.check_states(np.atleast_1d(start)[None], "initial")[0]
         return PointMass(tuple(int(x) for x in state))
 
     def _choices_are_free(self) -> bool:
         """Return whether actions differ only in the chances of events."""
-        named = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        named = arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
         return self.admissible is None and "action" not in named
 
     def _probability_is_table(self) -> bool:
         """Return whether chances are given as data, or by a function that ignores the state."""
         if not callable(self.probability):
             return True
-        return "state" not in compile.arguments_of(
+        return "state" not in arguments_of(
             self.probability, "probability", _ARGUMENTS["probability"]
         )
 
@@ -381,13 +386,12 @@ class EventModel(FunctionModel):
         shape = (self.n_actions, self.n_events)
         given = self.probability
         if callable(given):
-            named = compile.arguments_of(given, "probability", _ARGUMENTS["probability"])
             numbers = {"parameters": self.numbers.given}
             cells = [
                 dict(zip(("action", "event"), cell, strict=True)) | numbers
                 for cell in np.ndindex(shape)
             ]
-            chances = [given(**{name: cell[name] for name in named}) for cell in cells]
+            chances = [call_by_name(given, cell) for cell in cells]
             given = np.array(chances, dtype=object).reshape(shape)
         table = checks.float_array(given, "probability", shape)
         wrong = checks.first_index(
@@ -416,7 +420,7 @@ class EventModel(FunctionModel):
         if callable(self.initial):
             draws = np.full(self.initial_draws or self.dimension, 0.5)
             given = {"state": states[0], "u": draws, "parameters": self.numbers.given}
-            compile.check_in_place(self.initial, "initial", given)
+            check_in_place(self.initial, "initial", given)
         if not callable(self.move):
             return
         _, first = np.unique(action, return_index=True)
@@ -424,8 +428,8 @@ class EventModel(FunctionModel):
             state = states[n[first[pair]]].copy()
             given = {"state": state, "action": int(action[first[pair]]), "event": int(event)}
             given["parameters"] = self.numbers.given
-            with compile.naming(state.copy()):
-                compile.check_in_place(self.move, "move", given)
+            with naming(state.copy()):
+                check_in_place(self.move, "move", given)
 
 
 def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:

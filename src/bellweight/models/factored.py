@@ -29,8 +29,7 @@ from bellweight.common import checks, identity, tolerances
 from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
-from bellweight.models import compile
-from bellweight.models.compile import Called, Source, Written
+from bellweight.models.compile import Called, Source, Written, model_source, with_optional
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import joint_law, product_moments
 from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
@@ -225,9 +224,9 @@ class FactoredModel(FunctionModel):
         return np.unique(drawn, axis=0)
 
     def source_with(self, functions: Mapping[str, Called]) -> Source:
-        return compile.model_source(
+        return model_source(
             "factors",
-            compile.with_optional(self._written, functions),
+            with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,

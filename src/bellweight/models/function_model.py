@@ -14,8 +14,8 @@ from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.common.streams import stream_keys
-from bellweight.models import compile
 from bellweight.models.compile import Called, Source
+from bellweight.models.function_checks import arguments_of, check_compiles
 from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
@@ -248,18 +248,18 @@ class FunctionModel(ABC):
         }  # fmt: skip
         for role, function in functions.items():
             if function is not None:
-                names = compile.arguments_of(function, role, arguments[role])
+                names = arguments_of(function, role, arguments[role])
                 given = tuple(examples[name] for name in names)
-                compile.check_compiles(function, role, given, self.numbers.layout, *remedy)
+                check_compiles(function, role, given, self.numbers.layout, *remedy)
 
     def _check_added(self, rule: Callable[..., int] | None, written: Written) -> None:
         state = np.zeros(self.dimension, dtype=self.state_type)
         if rule is not None:
-            named = compile.arguments_of(rule, "rule", ("state", "parameters"))
+            named = arguments_of(rule, "rule", ("state", "parameters"))
             given = {"state": state, "parameters": np.zeros(1)}
-            compile.check_compiles(rule, "rule", tuple(given[name] for name in named))
+            check_compiles(rule, "rule", tuple(given[name] for name in named))
         for function, outputs in written:
-            compile.check_compiles(function, "functions", (state, np.zeros(outputs)))
+            check_compiles(function, "functions", (state, np.zeros(outputs)))
 
 
 def action_labels(labels: Any, name: str) -> tuple[str, ...]:

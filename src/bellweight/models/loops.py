@@ -13,7 +13,8 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
-from bellweight.models.compile import Source, naming
+from bellweight.models.compile import Source
+from bellweight.models.function_checks import naming
 from bellweight.models.kernels import layouts
 from bellweight.models.kernels.layouts import (
     Acting,

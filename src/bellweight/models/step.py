@@ -24,11 +24,12 @@ from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray
 from bellweight.common.status import ModelError
 from bellweight.common.streams import stream_keys
-from bellweight.models import compile
-from bellweight.models.compile import Called, Held, Source, Written
+from bellweight.models.compile import Called, Source, Written, model_source, with_optional
 from bellweight.models.declared import Lipschitz, check_declared
 from bellweight.models.first_states import FirstStates, draws_itself, first_laws
+from bellweight.models.function_checks import arguments_of, call_by_name
 from bellweight.models.function_model import FunctionModel
+from bellweight.models.function_text import Held
 from bellweight.models.gridded import gridded
 from bellweight.models.kernels.layouts import StepData, uniform
 from bellweight.models.laws import Independent, Law
@@ -171,7 +172,7 @@ class StepModel(FunctionModel):
             _ = self.held
         for role, function in self._functions().items():
             if function is not None:
-                compile.arguments_of(function, role, _ARGUMENTS[role])
+                arguments_of(function, role, _ARGUMENTS[role])
         if not self.vectorised:
             _ = self._written  # which names parameters that do not exist
             check_functions(self, self._first_state())
@@ -287,10 +288,10 @@ class StepModel(FunctionModel):
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         takes: list[str] = []
         if not self.vectorised:
-            takes = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
-        source = compile.model_source(
+            takes = arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        source = model_source(
             "vectors" if self.vectorised else "steps",
-            compile.with_optional(self._written, functions),
+            with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -332,7 +333,7 @@ class StepModel(FunctionModel):
     @cached_property
     def _step_body(self) -> str:
         """The call of the user's step: it fills in the successor, or returns it in some form."""
-        if "successor" in compile.arguments_of(self.step, "step", _ARGUMENTS["step"]):
+        if "successor" in arguments_of(self.step, "step", _ARGUMENTS["step"]):
             return "{call}\n    return DIMENSION"
         if np.ndim(first_answer(self, self._first_state())) == 0:
             return "successor[0] = {call}\n    return 1"
@@ -347,8 +348,7 @@ class StepModel(FunctionModel):
             state = np.zeros(self.dimension)
             draws = np.full(self.initial_draws or self.dimension, 0.5)
             given = {"state": state, "u": draws, "parameters": self.numbers.given}
-            named = compile.arguments_of(self.initial, "initial", _ARGUMENTS["initial"])
-            self.initial(**{name: given[name] for name in named})
+            call_by_name(self.initial, given)
         else:
             state = law_draws(laid_out(self.initial_laws), 1, np.uint64(1))[0]
         return np.array(state, dtype=self.state_type)
