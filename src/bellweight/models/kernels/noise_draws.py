@@ -112,9 +112,19 @@ def fill_rows(drawn, key, laws):
 
 
 @compiled
-def fill_finite(drawn, first, base, starts, values, sums):
-    """Write one vector per episode first, first + 1, ... of independent finite laws."""
+def episode_keys(base, first, n):
+    """Return the keys (n,) of the streams of episodes from `first` on."""
+    keys = np.zeros(n, dtype=np.uint64)
+    for row in range(n):
+        keys[row] = episode_key(base, first + row)
+    return keys
+
+
+@compiled
+def fill_finite(drawn, keys, step, starts, values, sums):
+    """Write a vector of independent finite laws for each stream, from its numbers of a step."""
+    k = drawn.shape[1]
     for row in range(drawn.shape[0]):
-        key = episode_key(base, first + row)
-        for j in range(drawn.shape[1]):
-            drawn[row, j] = values[pick(draw(key, j), sums, starts[j], starts[j + 1])]
+        for j in range(k):
+            u = draw(keys[row], step * k + j)
+            drawn[row, j] = values[pick(u, sums, starts[j], starts[j + 1])]
