@@ -37,7 +37,12 @@ from bellweight.models.function_checks import (
     check_in_place,
     naming,
 )
-from bellweight.models.function_model import ENDLESS, FunctionModel, action_labels
+from bellweight.models.function_model import (
+    ENDLESS,
+    FunctionModel,
+    action_labels,
+    per_coordinate,
+)
 from bellweight.models.initial import Geometric, PointMass, joint_law, product_moments
 from bellweight.models.kernels.layouts import EventData, uniform
 from bellweight.models.local import LocalStructure
@@ -347,10 +352,7 @@ class EventModel(FunctionModel):
         return joint_law(np.append(law, np.zeros(size - len(law))) for law, size in known)
 
     def _checked_upper(self) -> IntArray:
-        given: list[Any] = [None] if self.upper is None else list(np.atleast_1d(self.upper))
-        given = given * self.dimension if len(given) == 1 else given
-        if len(given) != self.dimension:
-            raise ModelError(f"upper has {len(given)} entries, expected {self.dimension}")
+        given = per_coordinate(self.upper, "upper", self.dimension)
         bounds = [np.inf if bound is None else bound for bound in given]
         wrong = [bound for bound in bounds if not (bound >= 0 and bound == np.floor(bound))]
         if wrong:

@@ -272,6 +272,15 @@ def action_labels(labels: Any, name: str) -> tuple[str, ...]:
     return checks.distinct([str(label) for label in labels], name)
 
 
+def per_coordinate(given: Any, name: str, dimension: int) -> list[Any]:
+    """Return what is given for each coordinate: one thing for all of them, or one for each."""
+    listed = list(np.atleast_1d(np.asarray(given, dtype=object)))
+    listed = listed * dimension if len(listed) == 1 else listed
+    if len(listed) != dimension:
+        raise ModelError(f"{name} has {len(listed)} entries, expected {dimension}")
+    return listed
+
+
 def joined_written(first: Written, second: Written) -> Written:
     """Return the user's functions of two bases, which must be the same ones."""
     if first and second and first != second:

@@ -28,7 +28,7 @@ from bellweight.models.compile import Called, Source, Written, model_source, wit
 from bellweight.models.declared import Lipschitz, check_declared
 from bellweight.models.first_states import FirstStates, draws_itself, first_laws
 from bellweight.models.function_checks import arguments_of, call_by_name
-from bellweight.models.function_model import FunctionModel
+from bellweight.models.function_model import FunctionModel, per_coordinate
 from bellweight.models.function_text import Held
 from bellweight.models.gridded import gridded
 from bellweight.models.kernels.layouts import StepData, uniform
@@ -419,10 +419,7 @@ class StepModel(FunctionModel):
         return {**own, "initial": initial}
 
     def _bounds(self, given: Any, name: str, missing: float) -> FloatArray:
-        listed = list(np.atleast_1d(np.asarray(given, dtype=object)))
-        listed = listed * self.dimension if len(listed) == 1 else listed
-        if len(listed) != self.dimension:
-            raise ModelError(f"{name} has {len(listed)} entries, expected {self.dimension}")
+        listed = per_coordinate(given, name, self.dimension)
         bounds = [missing if bound is None else bound for bound in listed]
         return checks.float_array(bounds, name, (self.dimension,), finite=False)
 
