@@ -30,13 +30,14 @@ from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
 from bellweight.models.compile import Called, Source, Written, model_source, with_optional
+from bellweight.models.first_states import coordinate_laws
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import joint_law, product_moments
 from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
 from bellweight.models.laws import Law
 from bellweight.models.local import LocalCoordinate, LocalCoordinates
 from bellweight.models.loops import Loops
-from bellweight.models.noise import laid_out, law_list
+from bellweight.models.noise import laid_out
 from bellweight.models.parameters import Parameters
 from bellweight.models.tabular import TabularModel
 
@@ -148,14 +149,7 @@ class FactoredModel(FunctionModel):
     @cached_property
     def initial_laws(self) -> tuple[FloatArray, ...]:
         """The chances of each coordinate's values at the start."""
-        given = np.zeros(self.dimension) if self.initial is None else self.initial
-        laws = law_list(given, "initial")
-        if len(laws) != self.dimension:
-            raise ModelError(
-                f"initial has {len(laws)} coordinates, expected {self.dimension}: give a state, or "
-                "one law for each coordinate"
-            )
-        found = []
+        laws, found = coordinate_laws(self.initial, self.dimension), []
         for i, (law, size) in enumerate(zip(laws, self.sizes, strict=True)):
             whole = isinstance(law, Law) and (law.values == np.rint(law.values)).all()
             if not isinstance(law, Law) or not whole or not (law.values >= 0).all():
