@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,11 +79,14 @@ class Source:
     def load(self) -> ModuleType:
         """Return the module, compiled now or found compiled."""
         if self not in _loaded:
-            _loaded[self] = _from_file(self) if self.compiled else _from_text(self)
+            with _loading:
+                if self not in _loaded:
+                    _loaded[self] = _from_file(self) if self.compiled else _from_text(self)
         return _loaded[self]
 
 
 _loaded: dict[Source, ModuleType] = {}
+_loading = threading.Lock()  # threads that begin together would compile the same code each
 
 
 @dataclass(frozen=True)
