@@ -281,14 +281,13 @@ def per_coordinate(given: Any, name: str, dimension: int) -> list[Any]:
     return listed
 
 
-def joined_written(first: Written, second: Written) -> Written:
-    """Return the user's functions of two bases, which must be the same ones."""
+def check_same_written(first: Written, second: Written) -> None:
+    """Refuse two bases with different functions of the user's: loops take those of one basis."""
     if first and second and first != second:
         raise BasisError(
             "two Custom bases with functions of their own cannot be simulated together: put their "
             "functions into one"
         )
-    return first or second
 
 
 def _written_calls(written: Written) -> dict[str, Called]:
