@@ -200,9 +200,15 @@ class StepModel(FunctionModel):
         return laws
 
     @cached_property
+    def _law_nodes(self) -> tuple[FloatArray, FloatArray] | None:
+        """The nodes and weights of the noise's laws, or None where draws stand for them."""
+        laws = self.noise_laws
+        return None if laws is None else product_nodes(laws, self.quadrature)
+
+    @property
     def are_draws(self) -> bool:
         """Whether the nodes are draws, so that rows are sample averages."""
-        return self.noise_laws is None or product_nodes(self.noise_laws, self.quadrature) is None
+        return self._law_nodes is None
 
     @property
     def has_quadrature(self) -> bool:
@@ -395,12 +401,10 @@ class StepModel(FunctionModel):
 
     def _expectation(self) -> tuple[FloatArray, FloatArray]:
         """Return the nodes (N, m) and weights (N,) of expectations."""
-        laws = self.noise_laws
-        if laws is not None:
-            found = product_nodes(laws, self.quadrature)
-            if found is not None:
-                return found
-        n, key = self.draws, stream_keys(self.draws_seed, _DRAWING)[0]
+        if self._law_nodes is not None:
+            return self._law_nodes
+        n, laws = self.draws, self.noise_laws
+        key = stream_keys(self.draws_seed, _DRAWING)[0]
         if laws is not None:
             nodes = law_draws(laid_out(laws), n, key)
         else:
