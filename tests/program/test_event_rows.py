@@ -303,7 +303,7 @@ def test_negative_whole_states_keep_their_sign(least: int, most: int) -> None:
     )  # fmt: skip
     states = np.arange(least, most + 1)[:, None]
     rows = bw.SampledRows(states).on(model, bw.Polynomial(2))
-    found, actions = rows.support_of(np.arange(rows.n_pairs))
+    found, _ = rows.support_of(np.arange(rows.n_pairs))
     assert np.array_equal(found, np.repeat(states, 2, axis=0))
     table = bw.program.AllRows().on(model.to_tabular(), bw.Polynomial(2))
     for part, wanted in zip(

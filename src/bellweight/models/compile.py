@@ -159,7 +159,6 @@ def with_optional(written: Written, given: Mapping[str, Called]) -> Written:
     return written.adding({**_OPTIONAL, **given})
 
 
-
 def _from_file(source: Source) -> ModuleType:
     """Return the module; the file is there for Numba, what runs is the text itself."""
     path = source.path

@@ -88,9 +88,9 @@ class Writer:
             elif isinstance(getattr(value, "digest", None), str):
                 renamed[name] = self._hold(value, name)
             else:
-                literal = literal(value, name)
-                constant = f"{name}_{_digest(literal)}"
-                renamed[name] = self._add(constant, f"{constant} = {literal}\n")
+                text = literal(value, name)
+                constant = f"{name}_{_digest(text)}"
+                renamed[name] = self._add(constant, f"{constant} = {text}\n")
         return renamed
 
     def _add(self, name: str, text: str) -> str:

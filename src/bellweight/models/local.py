@@ -68,7 +68,7 @@ class Table:
     def slope(self, variable: int) -> Table:
         """Return the difference of the last two values along a variable."""
         last = self.at_end(variable)
-        return Table(last.scope, last.values - self.at_end(variable, -2).values)
+        return Table(last.scope, np.asarray(last.values - self.at_end(variable, -2).values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ Layout = Mapping[str, tuple[int, tuple[int, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The flat array of all numbers, their layout by name, and what functions get in plain Python."""
+    """All numbers in a flat array, their layout by name, and what plain Python functions get."""
 
     numbers: FloatArray
     layout: Layout

@@ -5,7 +5,6 @@ every choice is made by itself.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: SIM102
 
 import numpy as np
 
