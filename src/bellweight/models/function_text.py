@@ -164,6 +164,7 @@ def _digest(text: str) -> str:
 
 
 def definition(function: FunctionType, role: str) -> ast.FunctionDef:
+    """Return a function's definition without decorators, docstring and annotations."""
     try:
         text = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(text).body[0]
@@ -205,6 +206,7 @@ def literal(value: Any, name: str) -> str:
 
 
 def unwritable(value: Any, name: str) -> ModelError:
+    """Return the error of a value that the text of a compiled model cannot contain."""
     return ModelError(
         f"a model function uses {name!r} of type {type(value).__name__}, expected numbers, tuples "
         f"of numbers, arrays or other plain functions: {_AS_THEY_ARE}"
