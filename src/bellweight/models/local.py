@@ -62,7 +62,7 @@ class Table:
         """Return the table at one of the last values of a variable, if it looks at that one."""
         if variable not in self.scope:
             return self
-        values = self.values.take(place, axis=self.scope.index(variable))
+        values = np.asarray(self.values.take(place, axis=self.scope.index(variable)))
         return Table(tuple(v for v in self.scope if v != variable), values)
 
     def slope(self, variable: int) -> Table:
