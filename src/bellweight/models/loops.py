@@ -265,7 +265,7 @@ class Loops:
                 code, _ = act(states, drawn, discount, *handed)
             except Exception:
                 code = -1
-            # Whatever went wrong goes wrong again where it is told properly.
+            # A fault happens again in `act`, which says what is wrong.
             return int(self.act(states, drawn, policy)[0] if code else actions[0])
 
         return one

@@ -126,7 +126,7 @@ def proof_text(model: StepModel) -> tuple[str, str]:
 def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, form: Form) -> float:
     """Return the largest violation over the box: it is at one of finitely many states."""
     low, high = float(model.lower[0]), float(model.upper[0])
-    worst, dear, steep = -np.inf, 0.0, 0.0
+    worst, largest_cost, steep = -np.inf, 0.0, 0.0
     for action in range(model.n_actions):
         turns = [np.array([low, high]), form.kinks]
         for node in model.nodes:
@@ -136,9 +136,9 @@ def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, form: Form) -
         states = np.unique(np.concatenate(turns))
         states = states[(states >= low) & (states <= high)][:, None]
         slack, cost = slacks_of(rows, coef, states, action)
-        worst, dear = max(worst, -float(slack.min())), max(dear, cost)
+        worst, largest_cost = max(worst, -float(slack.min())), max(largest_cost, cost)
         steep = max(steep, float((np.abs(np.diff(slack)) / np.diff(states[:, 0])).max(initial=0.0)))
-    return worst + _margin(rows, model, coef, [form], dear, steep)
+    return worst + _margin(rows, model, coef, [form], largest_cost, steep)
 
 
 def _meets(
@@ -156,7 +156,7 @@ def _meets(
 
 def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[Form]) -> float:
     """Return a bound on the violation by branch and bound over cells of the box."""
-    worst, dear = -np.inf, 0.0
+    worst, largest_cost = -np.inf, 0.0
     limit = (_CELLS if model.compiled else _PLAIN_CELLS) // model.n_actions
     found = max(-slacks_of(rows, coef, _centres(model), a)[0].min() for a in range(model.n_actions))
     close = _CLOSE * cost_scale(model)
@@ -166,7 +166,7 @@ def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[F
         done = 0
         above, cost = _cell_bounds(rows, model, coef, forms, centre, left, action)
         while True:
-            dear = max(dear, cost)
+            largest_cost = max(largest_cost, cost)
             goal = max(found, worst, 0.0) + close
             open_cells = np.flatnonzero(above > goal)
             done += len(above)
@@ -181,7 +181,7 @@ def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[F
             above = np.concatenate([above[kept], bound])
         worst = max(worst, float(above.max()))
     assert model.lipschitz is not None
-    return worst + _margin(rows, model, coef, forms, dear, model.lipschitz.cost)
+    return worst + _margin(rows, model, coef, forms, largest_cost, model.lipschitz.cost)
 
 
 def _cell_bounds(
@@ -232,7 +232,7 @@ def _margin(
     model: StepModel,
     coef: FloatArray,
     forms: list[Form],
-    dear: float,
+    largest_cost: float,
     steep: float,
 ) -> float:
     """Return what rounding can do to a slack: of sums over nodes and functions, and of states.
@@ -246,7 +246,7 @@ def _margin(
     moved = steep * float(far.sum())
     for form in forms:
         moved += 2.0 * float(np.abs(form.slopes).max() * (np.abs(form.direction) @ far))
-    size = dear + 2.0 * terms + moved
+    size = largest_cost + 2.0 * terms + moved
     return _SPARE * _UNIT * (model.n_nodes + rows.n_basis + 64) * size
 
 

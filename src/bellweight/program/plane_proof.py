@@ -65,7 +65,7 @@ def worst_in_plane(
     """Return a bound on violations over the box; None where lines make too many pieces."""
     left = _PIECES if model.compiled else _PLAIN_PIECES
     close = _CLOSE * cost_scale(model)
-    worst, found, dear, steep = -np.inf, 0.0, 0.0, 0.0
+    worst, found, largest_cost, steep = -np.inf, 0.0, 0.0, 0.0
     for action in range(model.n_actions):
         share = left // (model.n_actions - action)
         pieces = _between_lines(model, action, share)
@@ -78,7 +78,9 @@ def worst_in_plane(
         while done < share:
             found = max(found, search.found)
             order = np.argsort(-bounds.above)[:_CUT]
-            chosen = order[(bounds.above[order] > max(found, worst) + close) & bounds.can[order]]
+            chosen = order[
+                (bounds.above[order] > max(found, worst) + close) & bounds.can_cut[order]
+            ]
             if len(chosen) == 0:
                 break
             halves = [half for n in chosen for half in bounds.cut(pieces, int(n))]
@@ -88,29 +90,30 @@ def worst_in_plane(
             done += len(halves)
         left -= done
         worst = max(worst, float(bounds.above.max()))
-        dear = max(dear, search.cost)
-    return WorstInPlane(worst, dear, steep)
+        largest_cost = max(largest_cost, search.cost)
+    return WorstInPlane(worst, largest_cost, steep)
 
 
 @dataclass(eq=False)
 class _Bounds:
     """For polygons (P,): what no violation exceeds, and the cut that promises most.
 
-    A cut is given by the heights of the corners above its line; `can` is False where there is none.
+    A cut is given by the heights of the corners above its line; without `can_cut` there is none.
     """
 
     above: FloatArray
-    can: BoolArray
+    can_cut: BoolArray
     heights: list[FloatArray]
 
     def only(self, kept: IntArray) -> _Bounds:
         """Return the bounds of some."""
-        return _Bounds(self.above[kept], self.can[kept], [self.heights[n] for n in kept])
+        return _Bounds(self.above[kept], self.can_cut[kept], [self.heights[n] for n in kept])
 
     def joined(self, other: _Bounds) -> _Bounds:
         """Return these bounds and others."""
         return _Bounds(
-            np.concatenate([self.above, other.above]), np.concatenate([self.can, other.can]),
+            np.concatenate([self.above, other.above]),
+            np.concatenate([self.can_cut, other.can_cut]),
             self.heights + other.heights,
         )  # fmt: skip
 

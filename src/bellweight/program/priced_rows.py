@@ -124,8 +124,8 @@ class LinearRows(PooledRows):
         low, high = self.box
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise ArgumentError(
-                "the box of PricedRows is not finite: solve over a finite one; an endless one is "
-                "for largest_violation"
+                "the box of PricedRows has a side without a bound: give finite lower and upper to "
+                "solve; only largest_violation takes others"
             )
         points = low + rng.random((n, self.model.dimension)) * (high - low)
         features = np.column_stack([np.ones(n), points]) / np.sqrt(n)

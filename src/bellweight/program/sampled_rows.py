@@ -23,6 +23,8 @@ from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
 from bellweight.program.row_blocks import RowBlock, states_scanned
 
+_PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledRows(Short):
@@ -50,9 +52,6 @@ class SampledRows(Short):
                 "expected distinct states: use np.unique(states, axis=0)"
             )
         return EventRows(model, basis, states, self.origin)
-
-
-_PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
 
 
 class Question(NamedTuple):
@@ -120,7 +119,7 @@ class SampledBlock(RowBlock):
         return closest_of(self.loops, self.states, self.first, self.starts, asked, scale, n_close)
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
-        # Where a state leads is not stored; one step from a state its terms are of the same size.
+        # Successors are not stored: their terms count as large as those of the state itself.
         sizes = asked.sizes(self.states[states], partial(self._features, states))
         return (1.0 + self.discount) * sizes
 
@@ -134,8 +133,8 @@ class EventRows(ListedRows):
     """Rows of sampled states of an event or step model.
 
     The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed
-    from the model in every pass and need memory only for the states, in the smallest numbers that
-    hold them, and one block.
+    from the model in every pass, and memory is needed only for one block and for the states, whose
+    numbers take as few bytes as possible.
     """
 
     _piece_times = 4  # compiled code goes through a piece in one call, which costs Python something

@@ -114,7 +114,7 @@ class VertexSearch:
                 if not table.is_short:
                     return table, steps, passes
                 self._check_reached(table)
-                table.forgive()
+                table.take_as_zero()
                 continue
             leaving = table.leaving(entering, first=stalled > STALLED)
             stalled = stalled + 1 if table.dual.high[leaving] == 0.0 else 0

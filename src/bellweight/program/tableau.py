@@ -57,17 +57,17 @@ class Tableau:
         self.shares = Doubled(self.rows.high.copy(), self.rows.low.copy())
         self.reduced = doubled(self.cost.copy())
         self.dual = Doubled(self.moments.high.copy(), self.moments.low.copy())
-        self._forgiven = np.zeros(n, dtype=np.bool_)
+        self._as_zero = np.zeros(n, dtype=np.bool_)
         self.age = 0  # steps since the tableau was computed from the rows
 
     def refresh(self) -> None:
         """Compute the tableau of the basis again from the rows."""
         basis, units = self.basis[~self.is_unit], self.basis[self.is_unit]
-        forgiven = self.basis[self._forgiven]
+        as_zero = self.basis[self._as_zero]
         zero = self.basis[self.dual.high == 0.0]
         self._reset()
         self.take(basis, units)
-        self._forgiven = np.isin(self.basis, forgiven)
+        self._as_zero = np.isin(self.basis, as_zero)
         still = np.isin(self.basis, zero)  # what steps of length zero have left there is zero
         # So is what seems to be missing, but is rounding: otherwise the search goes in circles.
         terms = np.abs(self.moments.high) @ np.abs(self.inverse.high)
@@ -142,7 +142,7 @@ class Tableau:
     def short(self) -> BoolArray:
         """Which entries of the dual are not feasible."""
         wrong = np.where(self.is_unit, self.dual.high != 0.0, self.dual.high < 0.0)
-        return wrong & ~self._forgiven
+        return wrong & ~self._as_zero
 
     @property
     def is_short(self) -> bool:
@@ -191,7 +191,7 @@ class Tableau:
     def leaving(self, entering: int, *, first: bool) -> int:
         """Return the place of the basis that an entering row takes over: the ratio test."""
         share, value = self.shares.high[entering], self.dual.high
-        value = np.where(self._forgiven, 0.0, value)
+        value = np.where(self._as_zero, 0.0, value)
         falling = np.where(self.short, share * np.sign(value) > 0.0, share > 0.0)
         falling |= self.is_unit & (value == 0.0) & (share != 0.0)
         limited = np.flatnonzero(falling)
@@ -219,7 +219,7 @@ class Tableau:
         self.dual = _difference(self.dual, multiply(step, share))
         self.dual.high[leaving], self.dual.low[leaving] = step
         self.basis[leaving] = entering
-        self._forgiven[leaving] = False
+        self._as_zero[leaving] = False
         self.age += 1
 
     def unreached(self) -> float:
@@ -229,10 +229,10 @@ class Tableau:
         missing = matrix.T @ (size * self.short)
         return float((missing / np.where(terms > 0.0, terms, 1.0)).max())
 
-    def forgive(self) -> None:
+    def take_as_zero(self) -> None:
         """Treat what is missing as rounding, that is as zero."""
         short = self.short
-        self._forgiven |= short
+        self._as_zero |= short
         self.dual.high[short] = self.dual.low[short] = 0.0
 
 

@@ -129,7 +129,7 @@ def closest_rows(
                     continue
                 for i in range(len(batch.x)):
                     where.state[i] = states[first + m, i]
-                # Where a state leads is not looked at; a step from it terms are of the same size.
+                # Terms of successors count as large as those of the state itself.
                 terms = (1.0 + discount) * terms_at(where.state, functions, coef, quadratic, work)
                 key = starts[first + m]
                 counts_all = starts[first + m + 1] - key == N_ACTIONS
