@@ -86,3 +86,9 @@ def _form(direction: tuple[float, ...], bends: dict[float, float], first: float)
     changes = np.array([bends[kink] for kink in sorted(bends)])
     slopes = first + np.concatenate([[0.0], np.cumsum(changes)])
     return Form(np.array(direction), kinks, slopes)
+
+
+def constant_in(basis: Basis, dimension: int) -> int | None:
+    """Return the number of the function that is the constant, None where none is by itself."""
+    terms = CompiledBasis.of(basis, dimension).terms
+    return terms.index(()) if () in terms else None
