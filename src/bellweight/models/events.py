@@ -1,12 +1,7 @@
 """Models that cannot be enumerated: integer-vector states, finitely many actions and events.
 
-In each step at most one event happens. The user writes small plain functions, each taking only the
-arguments it depends on, in place of a transition matrix:
-
-    cost(state, action)                  a number
-    probability(state, action, event)    the chance of an event; the rest is "nothing happens"
-    move(state, action, event)           changes `state` in place
-    admissible(state, action)            whether an action may be taken (default: always)
+In each step at most one event happens. The user writes small plain functions in place of a
+transition matrix: what a step costs, which chance an event has, and what it does to the state.
 
 The functions are compiled with Numba together with the loops of simulation and row generation.
 Greedy simulation is several times faster when `probability` does not depend on the state, and

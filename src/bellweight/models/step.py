@@ -1,11 +1,6 @@
 """Models given by a simulator: real or whole state vectors, finitely many actions, random numbers.
 
-The user writes plain functions, each taking only the arguments it depends on:
-
-    step(state, action, noise)    the next state: a tuple, an array, or a number where d is one
-    cost(state, action, noise)    a number
-    admissible(state, action)     whether an action may be taken (default: always)
-
+The user writes plain functions: `step` returns the next state, `cost` what the step costs. Their
 `noise` is an array (m,) of random numbers whose law is given beside: a finite law, a continuous one
 with a quadrature, several independent ones, or a sampler. Rows of a program are sums over nodes of
 the law; simulation draws from the law itself.

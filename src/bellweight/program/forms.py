@@ -24,12 +24,6 @@ class Form:
     kinks: FloatArray
     slopes: FloatArray
 
-    @property
-    def coordinate(self) -> int | None:
-        """The one coordinate that it is a function of, or None."""
-        used = np.flatnonzero(self.direction)
-        return int(used[0]) if len(used) == 1 and self.direction[used[0]] == 1.0 else None
-
     def steepest(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the largest absolute slope over intervals (n,)."""
         first = np.searchsorted(self.kinks, low, side="left")

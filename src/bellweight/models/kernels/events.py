@@ -93,6 +93,19 @@ def chance_of(state, action, event, data):
 
 
 @inner
+def happen(state, action, event, data, work):
+    """Change a state by an event; return a fault."""
+    if HAS_JUMPS:
+        jump(state, event, data)
+        return FINE
+    fault = move_to(state, action, event, data, work.successor)
+    if fault == FINE:
+        for i in range(DIMENSION):
+            state[i] = work.successor[i]
+    return fault
+
+
+@inner
 def advance(state, action, key, step, given, data, work):
     """Move to the next state; return a fault and the cost of the step."""
     cost = user_cost(state, action, data.parameters)
@@ -118,14 +131,7 @@ def advance(state, action, key, step, given, data, work):
             return BAD_PROBABILITY, cost
     if happened < 0:
         return FINE, cost
-    if HAS_JUMPS:
-        jump(state, happened, data)
-        return FINE, cost
-    fault = move_to(state, action, happened, data, work.successor)
-    if fault == FINE:
-        for i in range(DIMENSION):
-            state[i] = work.successor[i]
-    return fault, cost
+    return happen(state, action, happened, data, work), cost
 
 
 @inner
@@ -144,14 +150,7 @@ def advance_together(state, action, key, step, place, given, data, work):
     for k in range(data.event_count[action]):
         event = data.event[action, k]
         if place[event] <= u < place[event] + data.chance[action, k]:
-            if HAS_JUMPS:
-                jump(state, event, data)
-                return FINE, cost
-            fault = move_to(state, action, event, data, work.successor)
-            if fault == FINE:
-                for i in range(DIMENSION):
-                    state[i] = work.successor[i]
-            return fault, cost
+            return happen(state, action, event, data, work), cost
     return FINE, cost
 
 

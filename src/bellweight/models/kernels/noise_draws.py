@@ -7,9 +7,8 @@ import numpy as np
 from bellweight.common.compiled import compiled, draw, episode_key, pick, unmanaged
 from bellweight.models.kernels.layouts import EXPONENTIAL, FINITE, GAMMA, NORMAL
 
-_HALF_STEP = (
-    2.0**-54
-)  # a stream gives multiples of 2^-53 from 0 on: the quantiles of 0 are infinite
+# A stream gives multiples of 2^-53 from 0 on, and some quantiles of 0 are infinite.
+_HALF_STEP = 2.0**-54
 
 # Wichura's algorithm AS 241 (Applied Statistics 37, 1988): about 16 digits.
 _A = np.array([
