@@ -32,7 +32,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
 from bellweight.models.enumerate import to_tabular
-from bellweight.models.laws import Independent, Sampled
+from bellweight.models.laws import Independent, Sampled, contradiction
 from bellweight.models.linear_checks import check_every_row, check_initial, check_whole_numbers
 from bellweight.models.tabular import TabularModel
 
@@ -289,6 +289,20 @@ class LinearModel(files.Saved, files.Changed):
             if isinstance(getattr(self, role), Sampled):
                 raise ModelError(f"{role} is a function, which a file cannot hold: use Independent")
         super().save(path)
+
+    def check_noise(
+        self, states: FloatArray, actions: FloatArray, rng: np.random.Generator
+    ) -> None:
+        """Raise an error when the noise drawn for these pairs contradicts the declared mean."""
+        assert isinstance(self.noise, Sampled)
+        drawn = self.noise.drawn(len(states), rng, states, actions)
+        found = contradiction(drawn, np.asarray(self.noise.mean))
+        if found is not None:
+            raise ModelError(
+                f"noise declares mean {self.noise.mean[found[0]]:g} for component {found[0]}, but "
+                f"{len(states):,} draws in the state {states[0].tolist()} have mean {found[1]:g}: "
+                "the expected next state must be affine in state and action; correct the mean"
+            )
 
     def _check_tail(self) -> None:
         pair = {"first_cost": self.first_cost, "cost_growth": self.cost_growth}

@@ -61,22 +61,7 @@ def _check_sampled_noise(model: LinearModel, states: FloatArray, rng: np.random.
     actions = np.broadcast_to(model.action_lower, (_CHECK_DRAWS, model.n_action_variables))
     for state in states:
         repeated = np.tile(state, (_CHECK_DRAWS, 1))
-        check_noise(model, repeated, actions, rng)
-
-
-def check_noise(
-    model: LinearModel, states: FloatArray, actions: FloatArray, rng: np.random.Generator
-) -> None:
-    """Raise an error when the noise drawn for these pairs contradicts the declared mean."""
-    assert isinstance(model.noise, Sampled)
-    drawn = model.noise.drawn(len(states), rng, states, actions)
-    found = contradiction(drawn, np.asarray(model.noise.mean))
-    if found is not None:
-        raise ModelError(
-            f"noise declares mean {model.noise.mean[found[0]]:g} for component {found[0]}, but "
-            f"{len(states):,} draws in the state {states[0].tolist()} have mean {found[1]:g}: "
-            "the expected next state must be affine in state and action; correct the mean"
-        )
+        model.check_noise(repeated, actions, rng)
 
 
 def check_whole_numbers(model: LinearModel) -> None:

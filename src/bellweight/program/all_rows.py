@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.basis import Basis
-from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
+from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import (
     Doubled,
     add,
@@ -112,7 +112,7 @@ class TabularRows(ListedRows):
     @property
     def _is_small(self) -> bool:
         # Or small beside the table itself.
-        n_entries = len(self._points) * self.n_basis
+        n_entries = len(self._points) * self._n_basis
         return super()._is_small or n_entries <= _KEPT_SHARE * self.model.transition.nnz
 
     def block(self, states: slice) -> TableBlock:
@@ -130,10 +130,10 @@ class TabularRows(ListedRows):
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
-        if self._cache is not None and not self.is_sparse:
+        if self._cache is not None and not self._sparse:
             from bellweight.program.compiled_scan import table_rows  # loads the compiler
 
-            matrix, rows = model.transition, np.zeros((len(keys), self.n_basis))
+            matrix, rows = model.transition, np.zeros((len(keys), self._n_basis))
             table_rows(
                 keys, matrix.indptr, matrix.indices, matrix.data, model.pair_state, self._cache,
                 self.discount, rows,
@@ -146,7 +146,7 @@ class TabularRows(ListedRows):
         )
         features = self.features(model.pair_state[keys])
         rows = features - self.discount * (compact @ self.features(needed))
-        if self.is_sparse:
+        if self._sparse:
             return sparse.csr_array(rows), self.pair_cost[keys]
         return np.asarray(rows), self.pair_cost[keys]
 
@@ -164,8 +164,8 @@ class TabularRows(ListedRows):
         first, ends = matrix.indptr[keys], matrix.indptr[np.asarray(keys) + 1]
         counts = ends - first
         entries = np.arange(counts.sum()) + np.repeat(ends - np.cumsum(counts), counts)
-        here = dense(self.features(self.model.pair_state[keys]))
-        features = dense(self.features(matrix.indices[entries]))
+        here = self._dense_features(self.model.pair_state[keys])
+        features = self._dense_features(matrix.indices[entries])
         rows = Doubled(np.empty(here.shape), np.empty(here.shape))
         scratch = np.empty((2, max(1, counts.max(initial=0))))
         exact_table_rows(
@@ -186,7 +186,7 @@ class TabularRows(ListedRows):
 
     def _exactly(self, weights: FloatArray) -> Doubled:
         """Return Phi' weights (K,) to twice the digits."""
-        found = doubled(np.zeros(self.n_basis))
+        found = doubled(np.zeros(self._n_basis))
         for states, block in self._feature_blocks():
             used = np.flatnonzero(weights[states])
             if len(used) == 0:
@@ -209,7 +209,7 @@ class TabularRows(ListedRows):
     def exact_values(self, coef: Doubled) -> Doubled:
         """Return the value (S,) of every state to twice the digits."""
         parts = [
-            product(doubled(dense(self.features(states))), coef)
+            product(doubled(self._dense_features(states)), coef)
             for states, _ in self._feature_blocks()
         ]
         return Doubled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
@@ -221,7 +221,7 @@ class TabularRows(ListedRows):
             some = pairs[start : start + _EXACT_PAIRS]
             following, own = self.model.transition[some], self.model.pair_state[some]
             states, place = np.unique(np.concatenate([following.indices, own]), return_inverse=True)
-            values = product(doubled(dense(self.features(states))), coef)
+            values = product(doubled(self._dense_features(states)), coef)
             chances = multiply(doubled(following.data), doubled(np.full(1, self.discount)))
             expected = multiply(chances, values.at(place[: following.nnz]))
             ahead = total_by_group(expected, following.indptr)
@@ -231,7 +231,7 @@ class TabularRows(ListedRows):
 
     def violated(self, coef: Doubled, unit: float, *, homogeneous: bool = False) -> IntArray:
         model, values = self.model, self.exact_values(coef)
-        n_close, found = 8 + self.n_basis, list[Closest]()
+        n_close, found = 8 + self._n_basis, list[Closest]()
         # With twice the digits no slack needs a margin for rounding.
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():
@@ -249,6 +249,10 @@ class TabularRows(ListedRows):
             assert part is not None
             found.append(part)
         return joined(found, n_close).close
+
+    def _dense_features(self, states: IntArray | slice) -> FloatArray:
+        features = self.features(states)
+        return np.asarray(features.toarray() if sparse.issparse(features) else features)
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         return self.model.pair_state[keys], self.model.pair_action[keys]

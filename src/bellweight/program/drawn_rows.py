@@ -95,6 +95,7 @@ class StreamedRows(RowSource):
     """Rows of drawn states of a model given by functions; a key is state number * A + action."""
 
     jobs: int | None = None
+    is_sparse = False
 
     def __init__(
         self,
@@ -111,12 +112,16 @@ class StreamedRows(RowSource):
         head = model.sample_initial(0, min(n_states, _HEAD), self._stream)
         self._head = EventRows(model, basis, head)
         self.basis = self._head.basis
-        self.n_basis, self.names = self._head.n_basis, self._head.names
+        self.names = self._head.names
         self.lower, self.upper = self._head.lower, self._head.upper
         self.passes = 0
         self._kept_in = kept_in
         self._label = f"{model.digest}, {n_states} states, seed {seed}, {', '.join(self.names)}"
         self._kept = self._read()
+
+    @property
+    def n_basis(self) -> int:
+        return self._head.n_basis
 
     @property
     def n_pairs(self) -> int:

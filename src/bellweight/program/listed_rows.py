@@ -17,7 +17,7 @@ from scipy.linalg import null_space
 
 from bellweight.basis import Basis, Indicator
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
+from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.common.status import BasisError
 from bellweight.common.workers import Pieces
@@ -43,30 +43,30 @@ class ListedRows(RowSource):
     subclass says what the slacks and the rows of some pairs are.
     """
 
+    def __init__(self, basis: Basis, states: Any, discount: float) -> None:
+        self.basis = basis.on(np.asarray(states, dtype=np.float64))
+        self.discount = discount
+        self._points = states  # whole numbers stay such: bases see them block by block
+        first = self.basis(np.asarray(states[:1], dtype=np.float64))
+        self._sparse = sparse.issparse(first)
+        self._n_basis = int(first.shape[1])
+        self._cache: Matrix | None = None
+        if self._sparse:
+            self._cache = self._checked_features(states)
+        elif self._is_small:
+            self._cache = self._kept_features()
+        if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
+            # Only of an Indicator is it known that its functions are independent and add up to one.
+            self._cache, self._sparse = self.features(slice(None)).toarray(), False
+        self.names = self.basis.function_names(states.shape[1])
+        self.lower, self.upper = self.basis.bounds(self._n_basis)
+
     pair_start: IntArray
     pair_cost: FloatArray
     jobs: int | None = None  # workers of a pass over the rows, all by default
     _finds_violations = True  # whether the pass before did
     _piece_times = 1  # pieces are so many times as large as others'
     _few_pairs = 1 << 15  # fewer than these are not worth a piece of their own
-
-    def __init__(self, basis: Basis, states: Any, discount: float) -> None:
-        self.basis = basis.on(np.asarray(states, dtype=np.float64))
-        self.discount = discount
-        self._points = states  # whole numbers stay such: bases see them block by block
-        first = self.basis(np.asarray(states[:1], dtype=np.float64))
-        self.is_sparse = sparse.issparse(first)
-        self.n_basis = int(first.shape[1])
-        self._cache: Matrix | None = None
-        if self.is_sparse:
-            self._cache = self._checked_features(states)
-        elif self._is_small:
-            self._cache = self._kept_features()
-        if self.is_sparse and not isinstance(self.basis, Indicator) and self._is_small:
-            # Only of an Indicator is it known that its functions are independent and add up to one.
-            self._cache, self.is_sparse = self.features(slice(None)).toarray(), False
-        self.names = self.basis.function_names(states.shape[1])
-        self.lower, self.upper = self.basis.bounds(self.n_basis)
 
     @abstractmethod
     def block(self, states: slice) -> RowBlock:
@@ -100,13 +100,21 @@ class ListedRows(RowSource):
         return slacks, terms
 
     @property
+    def n_basis(self) -> int:
+        return self._n_basis
+
+    @property
     def n_pairs(self) -> int:
         """Number of rows."""
         return len(self.pair_cost)
 
     @property
+    def is_sparse(self) -> bool:
+        return self._sparse
+
+    @property
     def _is_small(self) -> bool:
-        return is_kept(len(self._points) * self.n_basis)
+        return is_kept(len(self._points) * self._n_basis)
 
     def features(self, states: IntArray | slice) -> Matrix:
         """Return the features (n, K) of some states."""
@@ -121,8 +129,8 @@ class ListedRows(RowSource):
     @property
     def n_terms(self) -> int:
         """The most functions that are not zero in a state."""
-        if not self.is_sparse:
-            return self.n_basis
+        if not self._sparse:
+            return self._n_basis
         return max(int(np.diff(block.indptr).max()) for _, block in self._feature_blocks())
 
     def value_terms(self, coef: FloatArray) -> FloatArray:
@@ -141,7 +149,7 @@ class ListedRows(RowSource):
 
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""
-        total = np.zeros(self.n_basis)
+        total = np.zeros(self._n_basis)
         for states, block in self._feature_blocks():
             total += np.asarray(block.T @ weights[states])
         return total
@@ -149,9 +157,11 @@ class ListedRows(RowSource):
     @cached_property
     def _largest(self) -> FloatArray:
         """The largest size of each function (K,) over the states."""
-        sizes = np.zeros(self.n_basis)
+        sizes = np.zeros(self._n_basis)
         for _, block in self._feature_blocks():
-            sizes = np.maximum(sizes, dense(abs(block).max(axis=0)).ravel())
+            largest = abs(block).max(axis=0)
+            dense = largest.toarray() if sparse.issparse(largest) else largest
+            sizes = np.maximum(sizes, np.asarray(dense).ravel())
         return sizes
 
     @cached_property
@@ -163,7 +173,7 @@ class ListedRows(RowSource):
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
         rounded = 2.0 * tolerances.ROUNDING * float(self._largest @ np.abs(coef))
         scale = Scale(self.discount, unit, rounded, homogeneous)
-        n_close, pieces = 8 + self.n_basis, self._pieces
+        n_close, pieces = 8 + self._n_basis, self._pieces
         asked = self.asked(coef, sizes=self._finds_violations)
         found = pieces.map(closest_in, asked, scale, n_close, jobs=self.jobs)
         unsure = [k for k, part in enumerate(found) if part is None]
@@ -191,10 +201,10 @@ class ListedRows(RowSource):
         return Pieces([self.block(states) for states in self.state_blocks(-(-self.n_pairs // n))])
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
-        whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self.n_basis)
-        if self.n_pairs <= whole or self.is_sparse:
+        whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
+        if self.n_pairs <= whole or self._sparse:
             return np.arange(self.n_pairs)
-        n, share = len(self._points), min(64, 2 * self.n_basis + 16)
+        n, share = len(self._points), min(64, 2 * self._n_basis + 16)
         chosen = [np.linspace(0, n - 1, share).astype(np.int64)]
         if weights is not None:
             quantiles = np.linspace(0.0, 1.0, share, endpoint=False) + 0.5 / share
@@ -210,7 +220,7 @@ class ListedRows(RowSource):
         Evenly spaced states of a grid may all lie in a few of its hyperplanes.
         """
         seen = np.asarray(self.features(states))
-        if len(conditioning.independent_columns(seen)) == self.n_basis:
+        if len(conditioning.independent_columns(seen)) == self._n_basis:
             return states
         factor = self.triangle(None)
         inner = conditioning.orthonormal(factor, conditioning.independent_columns(factor))
@@ -250,15 +260,15 @@ class ListedRows(RowSource):
                     if used.any():
                         yield np.asarray(block)[used] * mass[used, None]
 
-        return conditioning.triangle(weighted(), self.n_basis)
+        return conditioning.triangle(weighted(), self._n_basis)
 
     def constant(self) -> FloatArray:
         return self._constant
 
     @cached_property
     def _constant(self) -> FloatArray:
-        if self.is_sparse:
-            ones = np.ones(self.n_basis)
+        if self._sparse:
+            ones = np.ones(self._n_basis)
             if np.allclose(self.values(ones), 1.0, rtol=0.0, atol=tolerances.ADDS_UP):
                 return ones
             raise BasisError(_NO_CONSTANT)
@@ -267,7 +277,7 @@ class ListedRows(RowSource):
                 np.column_stack([np.asarray(block), np.ones(len(block))])
                 for _, block in self._feature_blocks()
             ),
-            self.n_basis + 1,
+            self._n_basis + 1,
         )
         factor, target = extended[:, :-1], extended[:, -1]
         kept = conditioning.independent_columns(factor)
@@ -283,7 +293,7 @@ class ListedRows(RowSource):
 
     def _kept_features(self) -> FloatArray:
         """Return the features of all states, computed block by block: bases take memory, too."""
-        kept = np.empty((len(self._points), self.n_basis))
+        kept = np.empty((len(self._points), self._n_basis))
         for states, block in self._feature_blocks():
             kept[states] = block
         return kept
@@ -299,7 +309,7 @@ class ListedRows(RowSource):
         features = self.basis(np.asarray(states, dtype=np.float64))
         data = features.data if sparse.issparse(features) else features
         if not np.isfinite(data).all():
-            bad = np.argwhere(~np.isfinite(dense(features)))[0]
+            bad = np.argwhere(~np.isfinite(features.toarray() if self._sparse else features))[0]
             raise BasisError(
                 f"basis function {bad[1]} is not finite at state {states[bad[0]].tolist()}: "
                 "change the function there"

@@ -98,7 +98,6 @@ class EliminatedRows(PooledRows):
         dimension = structure.dimension
         self.parts = basis.parts(dimension)
         self.names = basis.function_names(dimension)
-        self.n_basis = len(self.names)
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.sizes = grid_sizes(structure, self.parts, self.names)
         self._constant = self._constant_column()

@@ -15,11 +15,19 @@ from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
 class PooledRows(RowSource):
     """A row source with a pool, which holds rows (n, K) and their costs (n,); at first none.
 
-    A subclass sets `n_basis` and `discount` first.
+    A subclass sets `names` and `discount` first.
     """
 
     def __init__(self) -> None:
         self._matrix, self._cost = np.zeros((0, self.n_basis)), np.zeros(0)
+
+    @property
+    def n_basis(self) -> int:
+        return len(self.names)
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
 
     @property
     def n_pairs(self) -> int:

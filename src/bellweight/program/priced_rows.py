@@ -83,7 +83,6 @@ class LinearRows(PooledRows):
         self.discount = model.discount
         self._check_basis()
         self.names = ("1", *model.state_names)
-        self.n_basis = len(self.names)
         super().__init__()
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.box = self._box()

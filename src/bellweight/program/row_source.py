@@ -65,21 +65,28 @@ class Separation:
 class RowSource(ABC):
     """What a program needs to know about its rows.
 
-    `model` and `basis` are those it is bound to, the basis fitted to the states. `n_basis` is the
-    number K of basis functions, `names` (K,) are their names, `lower` and `upper` (K,) the bounds
-    on their coefficients. Features that are sparse (`is_sparse`) are used as they are.
+    `model` and `basis` are those it is bound to, the basis fitted to the states; `names` (K,) are
+    the basis functions', `lower` and `upper` (K,) the bounds on their coefficients.
     """
 
     model: Any
     basis: Basis
     discount: float
-    n_basis: int
     names: tuple[str, ...]
     lower: FloatArray
     upper: FloatArray
-    is_sparse = False
     is_complete = False  # whether all states are listed, so that no move leads outside
     untold = ""  # which functions the states do not tell apart: why a program may be unbounded
+
+    @property
+    @abstractmethod
+    def n_basis(self) -> int:
+        """Number of basis functions, K."""
+
+    @property
+    @abstractmethod
+    def is_sparse(self) -> bool:
+        """Whether the features are sparse, in which case they are used as they are."""
 
     @property
     @abstractmethod

@@ -23,8 +23,6 @@ from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
 from bellweight.program.row_blocks import RowBlock, states_scanned
 
-_PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledRows(Short):
@@ -52,6 +50,9 @@ class SampledRows(Short):
                 "expected distinct states: use np.unique(states, axis=0)"
             )
         return EventRows(model, basis, states, self.origin)
+
+
+_PLAIN_NUMBERS = 4_000_000  # features of successors at a time, where nothing is compiled
 
 
 class Question(NamedTuple):
@@ -119,7 +120,7 @@ class SampledBlock(RowBlock):
         return closest_of(self.loops, self.states, self.first, self.starts, asked, scale, n_close)
 
     def terms(self, asked: Question, states: slice) -> FloatArray:
-        # Successors are not stored: their terms count as large as those of the state itself.
+        # Where a state leads is not stored; one step from a state its terms are of the same size.
         sizes = asked.sizes(self.states[states], partial(self._features, states))
         return (1.0 + self.discount) * sizes
 
@@ -133,8 +134,8 @@ class EventRows(ListedRows):
     """Rows of sampled states of an event or step model.
 
     The matrix of all rows is kept while it takes at most 256 MB; beyond that slacks are computed
-    from the model in every pass, and memory is needed only for one block and for the states, whose
-    numbers take as few bytes as possible.
+    from the model in every pass and need memory only for the states, in the smallest numbers that
+    hold them, and one block.
     """
 
     _piece_times = 4  # compiled code goes through a piece in one call, which costs Python something
@@ -151,8 +152,8 @@ class EventRows(ListedRows):
         self._compiled = CompiledBasis.of(self.basis, model.dimension, model.value_counts)
         self._loops = model.loops_with(written=self._compiled.written)
         self._matrix: FloatArray | None = None
-        if is_kept(self.n_pairs * self.n_basis):
-            self._matrix = np.empty((self.n_pairs, self.n_basis))
+        if is_kept(self.n_pairs * self._n_basis):
+            self._matrix = np.empty((self.n_pairs, self._n_basis))
             self.pair_cost = np.empty(self.n_pairs)
             for pairs in self._pair_blocks():
                 self._matrix[pairs], self.pair_cost[pairs] = self._computed(pairs, want_rows=True)
@@ -221,16 +222,16 @@ class EventRows(ListedRows):
 
     def span(self) -> FloatArray:
         factor = self.triangle(None)
-        alike = np.ones(self.n_basis, dtype=np.bool_)
+        alike = np.ones(self._n_basis, dtype=np.bool_)
         alike[conditioning.independent_columns(factor)] = False
         if not alike.any():
             return factor
         # Functions that are alike in a few states need not be alike where these states lead to.
-        wider = conditioning.triangle(chain([factor], self._row_blocks()), self.n_basis)
+        wider = conditioning.triangle(chain([factor], self._row_blocks()), self._n_basis)
         told = [k for k in conditioning.independent_columns(wider) if alike[k]]
         if told:
             self.untold = (
-                f"{len(self.states)} sampled states do not tell the {self.n_basis} basis "
+                f"{len(self.states)} sampled states do not tell the {self._n_basis} basis "
                 f"functions apart, the first that looks like earlier ones is {told[0]} "
                 f"({self.names[told[0]]})"
             )
@@ -257,14 +258,14 @@ class EventRows(ListedRows):
 
         Features of all successors together take a small part of the time that loops would.
         """
-        rows, cost = np.zeros((len(states), self.n_basis)), np.zeros(len(states))
-        size = max(1, _PLAIN_NUMBERS // (self._loops.n_events * self.n_basis))
+        rows, cost = np.zeros((len(states), self._n_basis)), np.zeros(len(states))
+        size = max(1, _PLAIN_NUMBERS // (self._loops.n_events * self._n_basis))
         for first in range(0, len(states), size):
             part = slice(first, first + size)
             here = states[part]
             cost[part], chances, following = self._loops.expand(here, actions[part])
             points = following.reshape(-1, self.model.dimension).astype(np.float64)
-            after = np.asarray(self.basis(points)).reshape(*chances.shape, self.n_basis)
+            after = np.asarray(self.basis(points)).reshape(*chances.shape, self._n_basis)
             ahead = np.einsum("ne,nek->nk", chances, after)
             idle = 1.0 - chances.sum(axis=1, keepdims=True)
             now = np.asarray(self.basis(here.astype(np.float64)))

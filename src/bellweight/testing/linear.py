@@ -17,7 +17,6 @@ from bellweight.common.checks import FloatArray, first_index
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
 from bellweight.common.streams import Keys, stream_keys
 from bellweight.models import Independent, Kernels, LinearModel, Sampled
-from bellweight.models.linear_checks import check_noise
 from bellweight.policies import DualSoftmax, Policy, Uniform
 from bellweight.policies.linear_actions import ActionProgram, Chooser, RuleChooser, Worker
 from bellweight.program import PricedRows
@@ -242,7 +241,7 @@ def _check_drawn_noise(
     assert isinstance(model.noise, Sampled)
     states, actions = np.tile(state, (_NOISE_DRAWS, 1)), np.tile(action, (_NOISE_DRAWS, 1))
     rng = np.random.default_rng(seed)
-    check_noise(model, states, actions, rng)
+    model.check_noise(states, actions, rng)
     drawn = model.noise.drawn(_NOISE_DRAWS, rng, states, actions)
     if (states != state).any() or (actions != action).any():
         raise ModelError(

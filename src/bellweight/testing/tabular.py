@@ -15,7 +15,6 @@ from bellweight.common.status import ModelError, PolicyError
 from bellweight.exact.occupancy import policy_chain
 from bellweight.models import TabularModel
 from bellweight.policies import Policy, Rule, Uniform, checked_probabilities
-from bellweight.policies.simple import seen_by_rules
 from bellweight.testing.report import Report
 from bellweight.testing.rules import check_whole_actions
 
@@ -84,7 +83,7 @@ def _reachable(model: TabularModel) -> BoolArray:
 def check_tabular_policy(policy: Policy, model: TabularModel, subject: str) -> Report:
     """Check a policy of a tabular model: a distribution in every state, and actions from it."""
     if isinstance(policy, Rule):
-        check_whole_actions(policy, seen_by_rules(model))
+        check_whole_actions(policy, policy.states_of(model))
     chances = checked_probabilities(model, policy)
     again = checked_probabilities(model, policy)
     changed = first_index(chances != again)

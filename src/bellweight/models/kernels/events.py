@@ -6,7 +6,7 @@ such models see also `quick_actions` and `side_by_side`.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912, SIM102, SIM110
+# ruff: noqa: SIM102, SIM110
 
 import numpy as np
 
