@@ -246,7 +246,10 @@ class Attempt(CuttingPlanes[_Basis]):
         self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
     ) -> IntArray:
         """Return which candidates are violated beyond rounding."""
-        _, slack = self._slacks(inner, candidates, homogeneous=homogeneous)
+        raw, cost = self.working.rows.rows(candidates)
+        cost = np.zeros(len(candidates)) if homogeneous else cost
+        unit = 0.0 if homogeneous else self.working.cost_unit
+        slack = _relative_slack(self.working.coordinates.rows(raw), cost, inner, unit)
         return candidates[slack < -tolerances.TIGHT]
 
     def _tight(
@@ -264,16 +267,6 @@ class Attempt(CuttingPlanes[_Basis]):
         is_basic = np.isin(keys, self.basic_keys)
         tight = np.flatnonzero((slack <= tolerances.TIGHT * size) | is_basic)
         return keys[tight], rows[tight]
-
-    def _slacks(
-        self, inner: FloatArray, keys: IntArray, *, homogeneous: bool = False
-    ) -> tuple[Matrix, FloatArray]:
-        """Return rows and their slacks, relative to the size of the terms, to full precision."""
-        raw, cost = self.working.rows.rows(keys)
-        cost = np.zeros(len(keys)) if homogeneous else cost
-        rows = self.working.coordinates.rows(raw)
-        unit = 0.0 if homogeneous else self.working.cost_unit
-        return rows, _relative_slack(rows, cost, inner, unit)
 
     def _noise(self, keys: IntArray, dual: FloatArray) -> FloatArray:
         """Return the scale (K,) below which an error of the equations is rounding.
