@@ -231,7 +231,7 @@ class LocalEvent:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalEvents(LocalStructure):
-    """At most one event per step; `cost_terms` and `rules` are functions with their scopes."""
+    """At most one event per step; `cost_terms` makes the tables of `costs` for a grid."""
 
     discount: float
     limits: IntArray

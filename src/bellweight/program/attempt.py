@@ -151,7 +151,8 @@ class Attempt(CuttingPlanes[_Basis]):
         coef = self._corrected(seen, basis)
         found = basis.found
         if (np.abs(coef.high - seen) > tolerances.TIGHT * np.abs(seen)).any():
-            found = self.auditor.scan(self.moments, coef.high)  # what was seen was elsewhere
+            # The look before was at other coefficients.
+            found = self.auditor.scan(self.moments, coef.high)
             self.passes += 1
         tight, tight_rows = self._tight(inner, coef, found.near)
         multipliers = self._corrected_dual(basis)
