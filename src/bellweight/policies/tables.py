@@ -19,8 +19,8 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
     """Return a deterministic policy, one action per state, as probabilities over pairs."""
     if actions.shape != (model.n_states,):
         raise PolicyError(
-            f"the policy's actions have shape {actions.shape}, expected ({model.n_states},): one "
-            "for each state"
+            f"the policy's actions have shape {actions.shape}, expected one for each of the "
+            f"{model.n_states} states"
         )
     chosen = (model.pair_action == actions[model.pair_state]).astype(np.float64)
     missing = checks.first_index(by_state(model, chosen) == 0.0)
