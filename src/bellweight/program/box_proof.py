@@ -35,8 +35,8 @@ from bellweight.models.declared import bends_at, stepped
 from bellweight.models.laws import Law
 from bellweight.models.noise import product_nodes
 from bellweight.models.step import StepModel
-from bellweight.program.forms import ValueInBox, constant_in, forms_of
-from bellweight.program.plane_proof import cost_scale, worst_in_plane
+from bellweight.program.forms import Form, constant_in, forms_of
+from bellweight.program.plane_proof import cost_scale, slacks_of, worst_in_plane
 from bellweight.program.repair import Repaired
 from bellweight.program.sampled_rows import EventRows
 
@@ -54,16 +54,15 @@ def violation_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> flo
         return None
     forms = forms_of(rows.basis, model.dimension, coef)
     assert forms is not None
-    value = ValueInBox(rows, model, coef, forms)
     if model.bends is None:
-        return _by_cells(value)
+        return _by_cells(rows, model, coef, forms)
     if model.dimension == 1:
-        return _by_bends(value)
-    found = worst_in_plane(value)
+        return _by_bends(rows, model, coef, forms[0])
+    found = worst_in_plane(rows, model, coef, forms)
     if found is not None:
-        return found.violation + _margin(value, found.cost, found.steep)
+        return found.violation + _margin(rows, model, coef, forms, found.cost, found.steep)
     usable = model.lipschitz is not None and len(forms) == model.dimension
-    return _by_cells(value) if usable else None
+    return _by_cells(rows, model, coef, forms) if usable else None
 
 
 def why_not(rows: EventRows, model: StepModel) -> str | None:
@@ -105,11 +104,11 @@ def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repa
     features = np.asarray(rows.basis(states))
     before = float(chances @ features @ coef)
     drop = max(violation, 0.0) / (1.0 - model.discount)
+    lowered = coef.copy()
+    lowered[constant] -= drop
     terms = float(chances @ np.abs(features) @ np.abs(coef))
     error = _SPARE * _UNIT * (len(coef) + len(states) + 64) * terms
     value = before - (1.0 + 4.0 * _UNIT) * drop - error
-    lowered = coef.copy()
-    lowered[constant] -= drop
     return Repaired(
         coef=lowered,
         value=value,
@@ -130,23 +129,22 @@ def proof_text(model: StepModel) -> tuple[str, str]:
     return "exact", text
 
 
-def _by_bends(value: ValueInBox) -> float:
+def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, form: Form) -> float:
     """Return the largest violation over the box: it is at one of finitely many states."""
-    model, kinks = value.model, value.forms[0].kinks
     low, high = float(model.lower[0]), float(model.upper[0])
-    worst, largest_cost, steep = -np.inf, 0.0, 0.0
+    worst, dear, steep = -np.inf, 0.0, 0.0
     for action in range(model.n_actions):
-        turns = [np.array([low, high]), kinks]
+        turns = [np.array([low, high]), form.kinks]
         for node in model.nodes:
             ends = np.unique(np.clip([low, *bends_at(model, action, node)[1], high], low, high))
             turns.append(ends)
-            turns.append(_meets(model, action, node, ends, kinks))
+            turns.append(_meets(model, action, node, ends, form.kinks))
         states = np.unique(np.concatenate(turns))
         states = states[(states >= low) & (states <= high)][:, None]
-        slack, cost = value.slacks(states, action)
-        worst, largest_cost = max(worst, -float(slack.min())), max(largest_cost, cost)
+        slack, cost = slacks_of(rows, coef, states, action)
+        worst, dear = max(worst, -float(slack.min())), max(dear, cost)
         steep = max(steep, float((np.abs(np.diff(slack)) / np.diff(states[:, 0])).max(initial=0.0)))
-    return worst + _margin(value, largest_cost, steep)
+    return worst + _margin(rows, model, coef, [form], dear, steep)
 
 
 def _meets(
@@ -162,20 +160,19 @@ def _meets(
     return np.asarray(found[inside])
 
 
-def _by_cells(value: ValueInBox) -> float:
+def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[Form]) -> float:
     """Return a bound on the violation by branch and bound over cells of the box."""
-    model = value.model
-    worst, largest_cost = -np.inf, 0.0
+    worst, dear = -np.inf, 0.0
     limit = (_CELLS if model.compiled else _PLAIN_CELLS) // model.n_actions
-    found = max(-value.slacks(_centres(model), a)[0].min() for a in range(model.n_actions))
+    found = max(-slacks_of(rows, coef, _centres(model), a)[0].min() for a in range(model.n_actions))
     close = _CLOSE * cost_scale(model)
     for action in range(model.n_actions):
         left = ((model.upper - model.lower) / 2.0)[None, :]
         centre = ((model.upper + model.lower) / 2.0)[None, :]
         done = 0
-        above, cost = _cell_bounds(value, centre, left, action)
+        above, cost = _cell_bounds(rows, model, coef, forms, centre, left, action)
         while True:
-            largest_cost = max(largest_cost, cost)
+            dear = max(dear, cost)
             goal = max(found, worst, 0.0) + close
             open_cells = np.flatnonzero(above > goal)
             done += len(above)
@@ -184,22 +181,27 @@ def _by_cells(value: ValueInBox) -> float:
             chosen = open_cells[np.argsort(-above[open_cells])[:_CUT]]
             kept = np.setdiff1d(np.arange(len(above)), chosen, assume_unique=True)
             new_centre, new_left = _halved(centre[chosen], left[chosen])
-            bound, cost = _cell_bounds(value, new_centre, new_left, action)
+            bound, cost = _cell_bounds(rows, model, coef, forms, new_centre, new_left, action)
             centre = np.vstack([centre[kept], new_centre])
             left = np.vstack([left[kept], new_left])
             above = np.concatenate([above[kept], bound])
         worst = max(worst, float(above.max()))
     assert model.lipschitz is not None
-    return worst + _margin(value, largest_cost, model.lipschitz.cost)
+    return worst + _margin(rows, model, coef, forms, dear, model.lipschitz.cost)
 
 
 def _cell_bounds(
-    value: ValueInBox, centre: FloatArray, half: FloatArray, action: int
+    rows: EventRows,
+    model: StepModel,
+    coef: FloatArray,
+    forms: list[Form],
+    centre: FloatArray,
+    half: FloatArray,
+    action: int,
 ) -> tuple[FloatArray, float]:
     """Return what no violation in cells (n, d) exceeds, and the largest absolute cost."""
-    model, forms = value.model, value.forms
     assert model.lipschitz is not None
-    slack, cost = value.slacks(centre, action)
+    slack, cost = slacks_of(rows, coef, centre, action)
     radius = half.max(axis=1)
     reach = model.lipschitz.step * radius
     lost = model.lipschitz.cost * radius
@@ -231,20 +233,26 @@ def _centres(model: StepModel) -> FloatArray:
     return np.asarray(model.spread_states(256), dtype=np.float64)
 
 
-def _margin(value: ValueInBox, largest_cost: float, steep: float) -> float:
+def _margin(
+    rows: EventRows,
+    model: StepModel,
+    coef: FloatArray,
+    forms: list[Form],
+    dear: float,
+    steep: float,
+) -> float:
     """Return what rounding can do to a slack: of sums over nodes and functions, and of states.
 
     The functions are largest in absolute value at ends of the box. A state, a bend or a next state
     that is rounded moves V by its slope, and the rest by `steep`.
     """
-    model, rows = value.model, value.rows
     ends = np.array([model.lower, model.upper])
-    terms = float(np.abs(np.asarray(rows.basis(ends))).max(axis=0) @ np.abs(value.coef))
+    terms = float(np.abs(np.asarray(rows.basis(ends))).max(axis=0) @ np.abs(coef))
     far = np.abs(ends).max(axis=0)
     moved = steep * float(far.sum())
-    for form in value.forms:
+    for form in forms:
         moved += 2.0 * float(np.abs(form.slopes).max() * (np.abs(form.direction) @ far))
-    size = largest_cost + 2.0 * terms + moved
+    size = dear + 2.0 * terms + moved
     return _SPARE * _UNIT * (model.n_nodes + rows.n_basis + 64) * size
 
 

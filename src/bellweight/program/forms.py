@@ -14,8 +14,6 @@ from bellweight.basis import Basis
 from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.checks import FloatArray
 from bellweight.models.kernels.layouts import CLIP, COORDINATE, HINGE
-from bellweight.models.step import StepModel
-from bellweight.program.sampled_rows import EventRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +41,6 @@ class Form:
         place = np.searchsorted(self.kinks, points)
         nearest = np.maximum(place - 1, 0)
         return np.asarray(rises[nearest] + self.slopes[place] * (points - self.kinks[nearest]))
-
-
-@dataclass(frozen=True, eq=False)
-class ValueInBox:
-    """A value function over the box of a step model: its coefficients (K,) and their forms."""
-
-    rows: EventRows
-    model: StepModel
-    coef: FloatArray
-    forms: list[Form]
-
-    def slacks(self, states: FloatArray, action: int) -> tuple[FloatArray, float]:
-        """Return the slacks (n,) of an action, and its largest absolute cost."""
-        matrix, cost = self.rows.rows_at(states, np.full(len(states), action, dtype=np.int64))
-        return cost - matrix @ self.coef, float(np.abs(cost).max())
 
 
 def forms_of(basis: Basis, dimension: int, coef: FloatArray) -> list[Form] | None:

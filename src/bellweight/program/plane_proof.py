@@ -24,7 +24,8 @@ import numpy as np
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.models.declared import bends_at
 from bellweight.models.step import StepModel
-from bellweight.program.forms import Form, ValueInBox
+from bellweight.program.forms import Form
+from bellweight.program.sampled_rows import EventRows
 
 _PIECES, _PLAIN_PIECES = 60_000, 4_000  # polygons for all actions together
 _SCALE = 256  # states that the size of costs is looked at in
@@ -42,6 +43,14 @@ class WorstInPlane:
     steep: float
 
 
+def slacks_of(
+    rows: EventRows, coef: FloatArray, states: FloatArray, action: int
+) -> tuple[FloatArray, float]:
+    """Return the slacks (n,) of an action, and its largest absolute cost."""
+    matrix, cost = rows.rows_at(states, np.full(len(states), action, dtype=np.int64))
+    return cost - matrix @ coef, float(np.abs(cost).max())
+
+
 def cost_scale(model: StepModel) -> float:
     """Return the mean absolute cost over the box, the same whatever rows a program has."""
     states = model.check_states(model.spread_states(_SCALE))
@@ -50,27 +59,26 @@ def cost_scale(model: StepModel) -> float:
     return max(float(np.abs(costs).mean()), 1e-300)
 
 
-def worst_in_plane(value: ValueInBox) -> WorstInPlane | None:
+def worst_in_plane(
+    rows: EventRows, model: StepModel, coef: FloatArray, forms: list[Form]
+) -> WorstInPlane | None:
     """Return a bound on violations over the box; None where lines make too many pieces."""
-    model = value.model
     left = _PIECES if model.compiled else _PLAIN_PIECES
     close = _CLOSE * cost_scale(model)
-    worst, found, largest_cost, steep = -np.inf, 0.0, 0.0, 0.0
+    worst, found, dear, steep = -np.inf, 0.0, 0.0, 0.0
     for action in range(model.n_actions):
         share = left // (model.n_actions - action)
         pieces = _between_lines(model, action, share)
         if pieces is None:
             return None
-        search = _Search(value, action)
+        search = _Search(rows, model, coef, forms, action)
         steep = max(steep, search.steepness(pieces))
         bounds = search.bounds(pieces)
         done = len(pieces)
         while done < share:
             found = max(found, search.found)
             order = np.argsort(-bounds.above)[:_CUT]
-            chosen = order[
-                (bounds.above[order] > max(found, worst) + close) & bounds.can_cut[order]
-            ]
+            chosen = order[(bounds.above[order] > max(found, worst) + close) & bounds.can[order]]
             if len(chosen) == 0:
                 break
             halves = [half for n in chosen for half in bounds.cut(pieces, int(n))]
@@ -80,30 +88,29 @@ def worst_in_plane(value: ValueInBox) -> WorstInPlane | None:
             done += len(halves)
         left -= done
         worst = max(worst, float(bounds.above.max()))
-        largest_cost = max(largest_cost, search.cost)
-    return WorstInPlane(worst, largest_cost, steep)
+        dear = max(dear, search.cost)
+    return WorstInPlane(worst, dear, steep)
 
 
 @dataclass(eq=False)
 class _Bounds:
     """For polygons (P,): what no violation exceeds, and the cut that promises most.
 
-    A cut is given by the heights of the corners above its line; without `can_cut` there is none.
+    A cut is given by the heights of the corners above its line; `can` is False where there is none.
     """
 
     above: FloatArray
-    can_cut: BoolArray
+    can: BoolArray
     heights: list[FloatArray]
 
     def only(self, kept: IntArray) -> _Bounds:
         """Return the bounds of some."""
-        return _Bounds(self.above[kept], self.can_cut[kept], [self.heights[n] for n in kept])
+        return _Bounds(self.above[kept], self.can[kept], [self.heights[n] for n in kept])
 
     def joined(self, other: _Bounds) -> _Bounds:
         """Return these bounds and others."""
         return _Bounds(
-            np.concatenate([self.above, other.above]),
-            np.concatenate([self.can_cut, other.can_cut]),
+            np.concatenate([self.above, other.above]), np.concatenate([self.can, other.can]),
             self.heights + other.heights,
         )  # fmt: skip
 
@@ -115,24 +122,31 @@ class _Bounds:
 class _Search:
     """Bounds for polygons of one action, and what was seen at their corners."""
 
-    def __init__(self, value: ValueInBox, action: int) -> None:
-        self._value, self._action = value, action
+    def __init__(
+        self,
+        rows: EventRows,
+        model: StepModel,
+        coef: FloatArray,
+        forms: list[Form],
+        action: int,
+    ) -> None:
+        self._rows, self._model, self._coef, self._action = rows, model, coef, action
+        self._forms = forms
         self.found, self.cost = -np.inf, 0.0
 
     def bounds(self, pieces: Sequence[FloatArray]) -> _Bounds:
         """Return bounds for polygons, each an array (m, 2) of corners in order."""
-        model = self._value.model
         sizes = np.array([len(piece) for piece in pieces])
         first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         owner = np.repeat(np.arange(len(pieces)), sizes)
         corners = np.concatenate(list(pieces))
-        slack, cost = self._value.slacks(corners, self._action)
+        slack, cost = slacks_of(self._rows, self._coef, corners, self._action)
         self.cost = max(self.cost, cost)
         self.found = max(self.found, -float(slack.min()))
         cuts = _Cuts(first, owner)
-        after = model.loops.expand(corners, np.full(len(corners), self._action))[2]
-        weights = model.discount * model.weights
-        for form in self._value.forms:
+        after = self._model.loops.expand(corners, np.full(len(corners), self._action))[2]
+        weights = self._model.discount * self._model.weights
+        for form in self._forms:
             slack = slack + cuts.lowered(form, (corners @ form.direction)[:, None], -np.ones(1))
             slack = slack + cuts.lowered(form, after @ form.direction, weights)
         above = -np.minimum.reduceat(slack, first)
@@ -140,14 +154,13 @@ class _Search:
 
     def steepness(self, pieces: Sequence[FloatArray]) -> float:
         """Return how fast cost and next value change at most, where both are affine on polygons."""
-        model, forms = self._value.model, self._value.forms
-        steepest, slopes = 0.0, [float(np.abs(form.slopes).max()) for form in forms]
-        weights = np.outer(slopes, model.discount * model.weights).ravel()
+        steepest, slopes = 0.0, [float(np.abs(form.slopes).max()) for form in self._forms]
+        weights = np.outer(slopes, self._model.discount * self._model.weights).ravel()
         for piece in pieces:
             actions = np.full(len(piece), self._action)
-            cost, _, after = model.loops.expand(piece, actions)
-            ahead = [after @ form.direction for form in forms]
-            rates = _rates(piece, np.column_stack([cost, *ahead]))
+            cost, _, after = self._model.loops.expand(piece, actions)
+            forms = [after @ form.direction for form in self._forms]
+            rates = _rates(piece, np.column_stack([cost, *forms]))
             steepest = max(steepest, float(rates[0] + rates[1:] @ weights))
         return steepest
 
