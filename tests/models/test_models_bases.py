@@ -295,7 +295,7 @@ def test_streaming_in_small_blocks_changes_nothing(
     plain = bw.solve(model, basis, bw.Fixed(weights), judge=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bellweight.program.listed_rows._BLOCK_PAIRS", 3)
-        patch.setattr("bellweight.program.listed_rows._BLOCK_STATES", 2)
+        patch.setattr("bellweight.program.features._BLOCK_STATES", 2)
         patch.setattr("bellweight.program.listed_rows._CACHED_ENTRIES", 0)
         patch.setattr("bellweight.program.listed_rows._WHOLE_PAIRS", 0)
         streamed = bw.solve(model, basis, bw.Fixed(weights), judge=False)
