@@ -191,3 +191,12 @@ def test_nothing_is_tried_on_what_rounding_leaves() -> None:
     _, is_solved = system.solve(np.random.default_rng(6).random(n))
     assert is_solved
     assert system.passes <= 30
+
+
+def test_a_policy_that_stays_is_evaluated_three_times_at_most() -> None:
+    n = 10_000
+    pairs = np.arange(n), np.zeros(n, dtype=np.int64)
+    initial = np.full(n, 1.0 / n)
+    cost = np.random.default_rng(8).random(n)
+    model = bw.TabularModel.from_pairs(cost, torus(100, 0.2), *pairs, 0.98, initial)
+    assert bw.exact.optimal(model).iterations <= 3
