@@ -137,13 +137,13 @@ class Trials:
             setattr(self.env, self._name, copy.copy(state))
 
     def _attribute(self) -> str:
-        found = [name for name in _ATTRIBUTES if getattr(self.env, name, None) is not None]
-        if not found:
+        found = _attribute_of_state(self.env)
+        if found is None:
             raise ArgumentError(
                 f"{self.kind} cannot be set to a state: it has neither an attribute state nor s "
                 "that holds its state after a reset; write a StepModel of it"
             )
-        return found[0]
+        return found
 
     def _check_replays(self) -> None:
         """Compare steps of episodes with the same steps from states that are set."""
@@ -183,7 +183,15 @@ class Trials:
 def state_of(env: Any) -> Any:
     """Return the state of an environment that can be set."""
     bare = getattr(env, "unwrapped", env)
-    return next(getattr(bare, name) for name in _ATTRIBUTES if hasattr(bare, name))
+    name = _attribute_of_state(bare)
+    if name is None:
+        raise ArgumentError(f"{type(bare).__name__} has no state yet: call env.reset() first")
+    return getattr(bare, name)
+
+
+def _attribute_of_state(env: Any) -> str | None:
+    """Return the attribute that holds the state of an environment, None before its reset."""
+    return next((name for name in _ATTRIBUTES if getattr(env, name, None) is not None), None)
 
 
 class Moves:
