@@ -186,4 +186,4 @@ class _Study:
             raise ArgumentError(
                 f"the result belongs to another model{doubt}: pass the model it came from"
             )
-        return replace(result, policy=replace(result.policy, model=self._model))
+        return result.on(self._model)

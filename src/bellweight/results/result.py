@@ -209,7 +209,24 @@ class Result(BaseResult, files.Changed):
         return f"{self.model_name}, {self.model_size}"
 
     def on(self, model: Model) -> Self:
-        return replace(self, policy=replace(self.policy, model=model))
+        return self._with_policies(model=model)
+
+    def _with_policies(self, **changes: Any) -> Self:
+        """Return the same with some fields of all greedy policies replaced: also of the phases."""
+
+        def changed(phase: CyclePhase) -> CyclePhase:
+            return replace(phase, policy=replace(phase.policy, **changes))
+
+        generated = self.generated
+        if isinstance(generated, Greedy):
+            generated = replace(generated, **changes)
+        return replace(
+            self,
+            policy=replace(self.policy, **changes),
+            phases=tuple(map(changed, self.phases)),
+            average=None if self.average is None else changed(self.average),
+            generated=generated,
+        )
 
     def value(self, state: Any) -> float:
         """Return the approximate value of one state, as the policy's `action` takes it.
@@ -281,16 +298,7 @@ class Result(BaseResult, files.Changed):
                 f"{identity.doubt_of(self.basis, basis)}: load it with the basis it was solved "
                 "with, or solve again"
             )
-        phases = tuple(
-            replace(phase, policy=replace(phase.policy, basis=given)) for phase in self.phases
-        )
-        generated = self.generated
-        if isinstance(generated, Greedy):
-            generated = replace(generated, basis=given)
-        return replace(
-            self, basis=given, policy=replace(self.policy, basis=given), phases=phases,
-            generated=generated,
-        )  # fmt: skip
+        return replace(self._with_policies(basis=given), basis=given)
 
     def table(self) -> Table:
         """Return what was found, how it ended and what to try next, one fact to a row."""
