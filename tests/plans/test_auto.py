@@ -525,3 +525,12 @@ def test_only_policies_and_results_are_brought(brought: Any, words: str) -> None
 def test_a_brought_policy_needs_a_name_of_its_own(small_queue: bw.TabularModel) -> None:
     with pytest.raises(bw.errors.ArgumentError, match="'Fixed' is a candidate and brought"):
         bw.solve(small_queue, bw.Affine(), bw.Auto(brought={"Fixed": bw.Uniform()}))
+
+
+def test_regularisations_that_rows_do_not_take_are_told() -> None:
+    model = bw.problems.computer_ring(3, compiled=False)
+    plan = bw.Auto([bw.Fixed(), bw.plans.Candidate(bw.FromPolicy(), 0.5)], budget=300)
+    few = bw.Simulation(episodes=20, horizon=10)
+    found = bw.solve(model, bw.Affine(), plan, rows=bw.LocalRows(), simulation=few)
+    assert list(found.failed) == ["FromPolicy, smoothed by 0.5"]
+    assert "expected 0 where rows are not listed" in found.failed["FromPolicy, smoothed by 0.5"]

@@ -77,7 +77,13 @@ def _setup(settings: SolveSettings) -> Setup:
             f"regularisation is {settings.regularisation!r}, expected 0: SmoothedALP has its "
             "budget for violations"
         )
-    return settings.setup()
+    setup = settings.setup()
+    if setup.listed_rows is None:
+        raise ArgumentError(
+            "SmoothedALP needs rows that are listed, and here they are found one by one or drawn "
+            "anew: pass rows=SampledRows(sample_states(model, 5000))"
+        )
+    return setup
 
 
 def _shares(rows: ListedRows, setup: Setup, point: Point) -> FloatArray:
