@@ -20,6 +20,7 @@ import bellweight as bw
 from bellweight.cli import exits
 from bellweight.cli.main import run
 from bellweight.common import files
+from bellweight.report.document import result_document
 
 
 @pytest.fixture(scope="module")
@@ -358,6 +359,26 @@ def test_a_result_whose_basis_was_not_stored_is_still_reported(
     text = words(bw.report(loaded, tmp_path / "page.html"))
     assert "The states cannot be shown" in text
     assert "Audit of the linear program" in text
+
+
+class Given(bw.weights.Method):
+    """A method of a user, which a file cannot hold."""
+
+    def first(self, setup: Any) -> Any:
+        return setup.named_point("uniform", "weights")
+
+
+def test_a_method_that_was_not_stored_goes_by_its_name(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    bw.solve(queue, bw.Polynomial(2), Given()).save(tmp_path / "a.npz")
+    loaded = bw.Result.load(tmp_path / "a.npz", model=queue)
+    assert result_document(loaded)["method"] == "Given()"
+    for subject in (loaded, {"one": loaded, "two": loaded}):
+        text = words(bw.report(subject, tmp_path / "page.html"))
+        assert "Given()" in text
+        assert "placeholder" not in text
+        assert "digest =" not in text
 
 
 def test_nothing_is_made_of_rounding_errors(tmp_path: Path) -> None:

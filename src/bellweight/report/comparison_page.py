@@ -8,6 +8,7 @@ from statistics import median_low
 
 import numpy as np
 
+from bellweight.common import files
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.charts import Chart, Line, Picture, off_scale, visible_heights
 from bellweight.display.cost_charts import gap_chart
@@ -158,6 +159,8 @@ _CURVES = (
 
 def _method(method: object) -> str:
     """Return in a sentence what a method does, and its settings."""
+    if isinstance(method, files.Unstored):
+        return method.text
     name = type(method).__name__
     text = (type(method).__doc__ or name).splitlines()[0].replace("`", "")
     does = name if text.startswith(f"{name}(") else text  # a class without words of its own
