@@ -13,6 +13,7 @@ improves, or when there is nothing to add.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -140,17 +141,18 @@ class EnrichedResult(ChosenResult):
         return {"growth": self._growth, "left": self._left}
 
     def _growth(self) -> tuple[Picture, ...]:
-        total = self._totals
+        total = _totals(self.rounds)
         cost = np.array([one.cost.mean for one in self.rounds])
         alt = (
             f"With {int(total[-1])} functions added the cost went from {cost[0]:,.6g} to "
             f"{cost[-1]:,.6g}."
         )
         lines = [Line("cost of the policy", total, cost)]
-        if self.lower_bound is not None:
-            bound = np.array([one.lower_bound for one in self.rounds])
+        proven = [one for one in self.rounds if one.lower_bound is not None]
+        if proven:
+            bound = np.array([one.lower_bound for one in proven])
             alt += f" The bound went from {bound[0]:,.6g} to {bound[-1]:,.6g}."
-            lines.append(Line("proven lower bound", total, bound))
+            lines.append(Line("proven lower bound", _totals(proven), bound))
         title, down = "Cost and bound as the basis grows", "expected discounted cost"
         return (Chart("growth", title, "functions added", down, tuple(lines), alt),)
 
@@ -159,15 +161,15 @@ class EnrichedResult(ChosenResult):
         seen = left > 0.0  # zero has no place on a log axis
         if not seen.any():
             return ()
-        line = Line("weight times residual", self._totals[seen], left[seen])
+        line = Line("weight times residual", _totals(self.rounds)[seen], left[seen])
         alt = f"What is left went from {left[0]:.3g} to {left[-1]:.3g}."
         title = "Residual where the dual has no mass"
         names = ("functions added", "weight times residual")
         return (Chart("left", title, *names, (line,), alt, log_y=True),)
 
-    @property
-    def _totals(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.array([one.total for one in self.rounds], dtype=np.float64)
+
+def _totals(rounds: Sequence[EnrichedRound]) -> FloatArray:
+    return np.array([one.total for one in rounds], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
