@@ -181,7 +181,7 @@ class Commands:
 def text(result: Result, job: Job, commands: Commands) -> str:
     """Return what to print about a result, in the words of the command line."""
     from bellweight.display import facts_text
-    from bellweight.results.result import headline, summary
+    from bellweight.results.summary import headline, summary
 
     told = [fact for fact in summary(result) if fact[0] != "next"]
     told += [_policy_fact(result, job)] if job.sample is None else job.sample.told()

@@ -24,7 +24,8 @@ from bellweight.report.sections import (
     settings_facts,
 )
 from bellweight.results.charts import cost_chart, without_rounding
-from bellweight.results.result import Result, dual_text, terms_that_matter
+from bellweight.results.result import Result
+from bellweight.results.summary import dual_text, terms_that_matter
 from bellweight.weights.methods import DIA, IterativeMethod
 
 _TOP = 10
