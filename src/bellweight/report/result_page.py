@@ -132,9 +132,8 @@ def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> st
 def _sentence(subject: Subject) -> str:
     """Return what was found, in one sentence or two."""
     result, cost = subject.result, subject.cost
-    name = result.model_name
     found = (
-        f"{name[:1].upper()}{name[1:]}: {result.model_size}. Solved with {len(result.names)} "
+        f"{capital(result.model_name)}: {result.model_size}. Solved with {len(result.names)} "
         "numbers in place of the values of all its states."
     )
     if cost is None:
