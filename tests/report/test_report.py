@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -200,10 +201,15 @@ def test_no_half_written_page_is_left(
     page = tmp_path / "page.html"
     page.write_text("what was there before", encoding="utf-8")
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    class Full(io.BytesIO):
+        def writelines(self, lines: object) -> None:
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "_write_text", full)
+    def opened(handle: int, mode: str) -> Full:
+        os.close(handle)
+        return Full()
+
+    monkeypatch.setattr(files.os, "fdopen", opened)
     with pytest.raises(bw.errors.FileError, match="No space left"):
         bw.report(result, page)
     assert page.read_text(encoding="utf-8") == "what was there before"
