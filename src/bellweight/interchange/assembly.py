@@ -135,7 +135,7 @@ def initial_law(initial: Any, n_states: int, names: Any = None) -> FloatArray:
         if initial not in known:
             raise ArgumentError(f"initial is {initial!r}, expected the name of a state")
         initial = known.index(initial)
-    if isinstance(initial, int | np.integer) and not isinstance(initial, bool):
+    if checks.is_whole(initial):
         if not 0 <= initial < n_states:
             raise ArgumentError(f"initial is {initial}, expected a state from 0 to {n_states - 1}")
         law = np.zeros(n_states)
