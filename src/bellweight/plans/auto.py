@@ -411,8 +411,7 @@ class _Search:
         return self.settings.progress if callable(self.settings.progress) else False
 
     def _say(self, text: str) -> None:
-        if self.settings.progress is True:
-            print(text, flush=True)
+        self.settings.say(text)
         if self.auto.watch is not None:
             self.auto.watch(text)
 

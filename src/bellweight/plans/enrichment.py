@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line, Picture
 from bellweight.display.presentable import Pictures
 from bellweight.evaluation.evaluate import evaluate
-from bellweight.models import Model
 from bellweight.plans.candidate_functions import (
     Imbalance,
     PricedChoice,
@@ -46,7 +45,7 @@ from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.simulation import Simulation
 from bellweight.solve import solved
-from bellweight.weights.loop import Method, Stop
+from bellweight.weights.loop import Method, Stop, check_method
 from bellweight.weights.methods import DIA
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -95,9 +94,6 @@ class EnrichedResult(ChosenResult):
         if cost.half_width > 0.0 and self.judgement is not None:
             return self.judgement.cost
         return cost
-
-    def on(self, model: Model) -> Self:
-        return replace(self, result=self.result.on(model))
 
     def stored_fault(self) -> str:
         exact = self.rounds and self.result.cost is not None
@@ -199,8 +195,7 @@ class Enriched(Plan[EnrichedResult]):
     patience: int = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, Method):
-            raise ArgumentError(f"method is {self.method!r}, expected a method such as DIA()")
+        check_method(self.method, "method")
         if self.method.mode == "certified":
             raise ArgumentError(
                 "the method's settings are certified for one basis, and here the basis grows: use "
@@ -332,12 +327,10 @@ class _Run:
             seconds=time.perf_counter() - self._began,
         )
         self.rounds.append(record)
-        if self.settings.progress is True:
-            print(
-                f"round {len(self.rounds) - 1:3d}  functions {record.total:3d}  cost "
-                f"{result.cost.mean:.8g}  {record.seconds:.2f} s",
-                flush=True,
-            )
+        self.settings.say(
+            f"round {len(self.rounds) - 1:3d}  functions {record.total:3d}  cost "
+            f"{result.cost.mean:.8g}  {record.seconds:.2f} s"
+        )
 
     def _reason(self, result: Result) -> str | None:
         """Return why to stop after this round, None to go on."""
@@ -348,8 +341,7 @@ class _Run:
             return f"the gap is closed: it is within {plan.tol:g} of the cost"
         if last.total >= plan.functions:
             return f"all {plan.functions} functions are used"
-        limit = None if self.settings.stop is None else self.settings.stop.max_seconds
-        if limit is not None and time.perf_counter() - self._began >= limit:
+        if self.settings.is_over(self._began):
             return "the time is up"
         if self._is_stuck():
             rounds = "round" if plan.patience == 1 else f"{plan.patience} rounds"

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Self
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line
 from bellweight.display.presentable import Pictures
-from bellweight.models import Model
 from bellweight.program import EliminatedRows, LocalRows
 from bellweight.program.local_terms import grid_sizes, law_moments
 from bellweight.results.base import ChosenResult
@@ -72,9 +70,6 @@ class RaisedBoundResult(ChosenResult):
     def lower_bound(self) -> float:
         """What no policy can cost less than."""
         return max(one.lower_bound for one in self.rounds)
-
-    def on(self, model: Model) -> Self:
-        return replace(self, result=self.result.on(model))
 
     def stored_fault(self) -> str:
         return "" if self.rounds else "there is no round"
@@ -212,17 +207,15 @@ class _Run:
         names = tuple(name for one in new for name in one.function_names(self.dimension))
         spent = time.perf_counter() - self._began
         self.rounds.append(BoundRound(names, bound, setup.rows.width, spent))
-        if settings.progress is True:
-            print(f"round {len(self.rounds) - 1:2d}  bound {bound:.8g}", flush=True)
+        settings.say(f"round {len(self.rounds) - 1:2d}  bound {bound:.8g}")
         return seen[-1]
 
     def _reason(self) -> str:
         """Return why to stop after this round, no text to go on."""
-        plan, stop = self.plan, self.settings.stop
+        plan = self.plan
         if len(self._added) >= plan.functions:
             return f"all {plan.functions} functions are used"
-        limit = None if stop is None else stop.max_seconds
-        if limit is not None and time.perf_counter() - self._began >= limit:
+        if self.settings.is_over(self._began):
             return "the time is up"
         if len(self.rounds) > plan.patience:
             before = self.rounds[-1 - plan.patience].lower_bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from bellweight.backends import Estimate
@@ -107,3 +107,6 @@ class ChosenResult(PlanResult):
     def model_digest(self) -> str:
         """The fingerprint of the model."""
         return self.result.model_digest
+
+    def on(self, model: Model) -> Self:
+        return replace(self, result=self.result.on(model))  # type: ignore[call-arg]

@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import Short
-from bellweight.common.status import ModelError, SolverError, Status
+from bellweight.common.status import ArgumentError, ModelError, SolverError, Status
 from bellweight.policies import Policy
 from bellweight.program import Audit
 from bellweight.weights.steps import Step, Stepper
@@ -135,6 +136,14 @@ class Method(Short, ABC):
     def mode(self) -> str:
         """`certified` when convergence is proven for these settings, `practical` otherwise."""
         return "practical"
+
+
+def check_method(value: Any, name: str) -> None:
+    """Raise an error where a value is no method."""
+    if not isinstance(value, Method):
+        raise ArgumentError(
+            f"{name} is {value!r}, expected a method such as DIA() or Fixed(weights)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
