@@ -23,6 +23,7 @@ from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError, ModelError, SolverError, Status
 from bellweight.policies import Policy
 from bellweight.program import Audit
+from bellweight.weights.cycles import period_of
 from bellweight.weights.steps import Step, Stepper
 
 
@@ -243,7 +244,8 @@ class _Run:
                 return self._outcome(status, iterate)
             assert occupied is not None
             point = self._updated(method, iterate.point, occupied)
-            period = self._period(iterate.moments)
+            self._trail.append(iterate.moments)
+            period = period_of(self._trail)
             if period is not None:
                 return self._cycle(method, point, period)
 
@@ -357,31 +359,6 @@ class _Run:
         if iterate.solution.status is not Status.OPTIMAL:
             status = iterate.solution.status
         return Outcome(status, iterate, tuple(self.history), len(self.history) - 1)
-
-    def _period(self, moments: FloatArray) -> int | None:
-        """Return the period with which the moments repeat, or None.
-
-        They repeat with period p when the last p of them equal the p before, up to a small part of
-        the distance they travel in between.
-        """
-        self._trail.append(moments)
-        n = len(self._trail)
-        if n < 4:
-            return None
-        trail = np.array(self._trail)
-        trail /= np.maximum(np.abs(trail).max(axis=0), np.finfo(float).tiny)
-        distance = np.abs(trail - trail[-1]).max(axis=1)
-        step = distance[-2]
-        for period in range(2, n // 2 + 1):
-            # Look closer only if the last moments have occurred before.
-            if distance[n - 1 - period] <= step:
-                recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
-                travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
-                # Moments that stand still are no cycle: the weights may still be changing.
-                moved = travelled > tolerances.ROUNDING
-                if moved and np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
-                    return period
-        return None
 
     def _cycle(self, method: Method, point: Point, period: int) -> Outcome:
         """Go once round the cycle, keep every phase, and report the cheapest or the average."""
