@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -330,11 +330,7 @@ def _plain_table(found: Beyond, part: str, title: str, columns: tuple[Column, ..
 
 
 def _number(key: str, heading: str, form: str = "{:,.4f}") -> Column:
-    return Column(key, heading, _written(form))
-
-
-def _written(form: str) -> Callable[[Any], str]:
-    return form.format
+    return Column(key, heading, form.format)
 
 
 def _percent(key: str, heading: str) -> Column:

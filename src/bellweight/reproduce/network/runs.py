@@ -25,9 +25,9 @@ from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
-from bellweight.reproduce.runs import finished, without_warnings
+from bellweight.reproduce.runs import solved
 from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
-from bellweight.solve import Result, solve
+from bellweight.solve import Result
 from bellweight.weights.loop import HistoryEntry, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
@@ -236,7 +236,7 @@ class Runner:
         stop = Stop(_NEVER if to_the_end else None, max_iterations=settings.max_iterations)
         seed = self._seed(sample, _Purpose.OCCUPANCY)
         states = self.states(sample, n)
-        return finished(self._solve(states, method, simulation, stop, seed, watch))
+        return self._solve(states, method, simulation, stop, seed, watch)
 
     def states(self, sample: int, n: int) -> IntArray:
         """Return the constraint states of a sample; a larger one begins with a smaller one."""
@@ -251,19 +251,10 @@ class Runner:
         seed: int,
         watch: Watch | bool = False,
     ) -> Result:
-        with without_warnings():  # the row keeps them
-            return solve(
-                self.model,
-                BASIS,
-                method,
-                rows=SampledRows(states),
-                simulation=simulation,
-                stop=stop,
-                seed=seed,
-                jobs=self.settings.jobs,
-                progress=watch,
-                judge=False,
-            )
+        return solved(
+            self.model, BASIS, method, rows=SampledRows(states), simulation=simulation, stop=stop,
+            seed=seed, jobs=self.settings.jobs, progress=watch,
+        )  # fmt: skip
 
     def _baseline(self, name: str, choice: Choice) -> Rule:
         fixed = {BEST_STATIC: choice.order, OTHER_TIE: OTHER_TIE_ORDER}
