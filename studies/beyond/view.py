@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellweight.display import Column, Table
+from bellweight.reproduce.network.runs import BEST_STATIC, LAST_BUFFER
 from bellweight.reproduce.network.summary import Estimate, estimate
 from bellweight.reproduce.paper import TABLE2, Printed
 from bellweight.reproduce.tables import compared_cost, long_table
@@ -17,9 +18,7 @@ from bellweight.reproduce.verdicts import Compared, Verdict, Word, interval
 from studies.beyond.network import (
     AUTO,
     AUTO_BASELINES,
-    BEST_STATIC,
     GOOD,
-    LAST_BUFFER,
     PLAIN,
     REGULARISED,
     WITH_BASELINES,
