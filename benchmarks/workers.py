@@ -3,22 +3,21 @@
 The rows are those of a table, whose values go to the workers in every pass, and drawn ones of the
 network, of which only the coefficients do. The answers must be the same to the last bit. Blocks are
 sent to the workers once, before the clock starts, as in a run of many passes. Dask takes some
-hundredths of a second for a pass, whatever its size. A busy machine has no second core to give:
-hashing in two threads shows it.
+hundredths of a second for a pass, whatever its size.
 """
 
 from __future__ import annotations
 
 import logging
-import os
+from functools import partial
 from typing import Any
 
 import joblib
 import numpy as np
 from distributed import Client, LocalCluster
-from measure import Line, take_turns
+from measure import Line
+from second_core import two_against_one
 from shapes import random_graph
-from simulation import busy, hashing
 
 import bellweight as bw
 from bellweight.program import AllRows, DrawnRows
@@ -60,19 +59,8 @@ def _line(name: str, rows: Any, jobs: int | None) -> Line:
             return _pass(rows, coef, 1)
 
     here(), _pass(rows, coef, jobs)  # compiles, and cuts the blocks and sends them
-    (taken, found), (one, expected), (two_hashing, _), (one_hashing, _) = take_turns(
-        REPEATS,
-        lambda: _pass(rows, coef, jobs),
-        here,
-        lambda: hashing(threads=2),
-        lambda: hashing(threads=1),
-    )
-    wrong = "" if _same(expected, found) else "the answers differ"
-    reason = busy(one / taken, LEAST_GAIN, two_hashing, one_hashing)
-    if reason and not wrong:
-        return Line(name, skipped=reason)
-    notes = (f"efficiency {one / taken / 2:.0%} of two workers; load {os.getloadavg()[0]:.1f}",)
-    return Line(name, taken, "s", one, one / taken, LEAST_GAIN, notes=notes, wrong=wrong)
+    two = partial(_pass, rows, coef, jobs)
+    return two_against_one(name, REPEATS, two, here, LEAST_GAIN, _differ)
 
 
 def _pass(rows: Any, coef: np.ndarray, jobs: int | None) -> Any:
@@ -80,8 +68,7 @@ def _pass(rows: Any, coef: np.ndarray, jobs: int | None) -> Any:
     return rows.separate(coef, 1.0)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("close", "close_size", "near", "violation")
-    )
+def _differ(two: Any, one: Any) -> str:
+    names = ("close", "close_size", "near", "violation")
+    same = all(np.array_equal(getattr(two, name), getattr(one, name)) for name in names)
+    return "" if same else "the answers differ"
