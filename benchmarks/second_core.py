@@ -1,7 +1,7 @@
 """What a second worker gains, and whether the machine had a second core to give.
 
-Hashing in two threads, which has no serial part at all, takes turns with ours. Where it gains little,
-other work keeps the machine busy, and a small gain of ours says nothing.
+Hashing in two threads, which has no serial part at all, takes turns with ours. Where it gains
+little, other work keeps the machine busy, and a small gain of ours says nothing.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from bellweight.models.laws import Law
 
 def test_every_default_that_is_listed_can_be_typed() -> None:
     """Shown, read, and shown again: the same words."""
-    shown = [word for name, _ in sources.problem_list() for word in sources.problem_parameters(name)]
+    shown = [
+        word for name, _ in sources.problem_list() for word in sources.problem_parameters(name)
+    ]
     assert any(word.startswith("demand=normal:6,3.5,0,10") for word in shown)
     for word in shown:
         assert "(" not in word, f"{word} is Python, not an option"

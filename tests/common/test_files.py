@@ -139,7 +139,9 @@ def test_phases_come_back_with_model_and_basis(
     assert loaded.average is not None
     for one in (loaded, *loaded.phases, loaded.average):
         assert one.policy.model is cycling_of_three
-        assert np.array_equal(one.policy.basis(cycling_of_three.states), powers(np.arange(5.0)[:, None]))
+        assert np.array_equal(
+            one.policy.basis(cycling_of_three.states), powers(np.arange(5.0)[:, None])
+        )
 
 
 def test_a_custom_basis_comes_back_as_a_note_and_still_acts(

@@ -216,5 +216,5 @@ def test_the_state_of_an_environment_is_read_after_its_reset() -> None:
     env = gymnasium.make("Acrobot-v1").unwrapped
     model = from_gymnasium(env, 0.9, kind="step", initial=[0.1, 0, 0, 0])
     act = policy_for_gymnasium(bw.Uniform().on(model), seed=1, env=gymnasium.make("Acrobot-v1"))
-    with pytest.raises(bw.BellweightError, match="AcrobotEnv has no state yet: call env.reset"):
+    with pytest.raises(bw.BellweightError, match=r"AcrobotEnv has no state yet: call env\.reset"):
         act(np.zeros(6))

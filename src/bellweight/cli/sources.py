@@ -1,4 +1,4 @@
-"""From words on the command line to models: problems, files of models, functions of Python files."""
+"""From words on the command line to models: problems, files, functions of Python files."""
 
 from __future__ import annotations
 

@@ -214,9 +214,7 @@ def clinic(
     return Verdict(Word.DIFFERS, difference, _clinic_reason(printed, is_constant, constant_phases))
 
 
-def _clinic_reason(
-    printed: Printed, is_constant: bool, constant_phases: Sequence[float]
-) -> str:
+def _clinic_reason(printed: Printed, is_constant: bool, constant_phases: Sequence[float]) -> str:
     if is_constant:
         return (
             "ties decide: the value function is the same in every state, so the policy and its "
