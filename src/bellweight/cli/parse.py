@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,20 @@ class Cycles(StrEnum):
 
 
 @dataclass(frozen=True)
-class MethodWords:
-    """What the command line says about the method; None where it says nothing."""
+class Words:
+    """What the command line says of something; None or False where it says nothing."""
+
+    def given(self) -> dict[str, Any]:
+        """Return what was said, by the names of the options."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value for name, value in found.items() if value is not None and value is not False
+        }
+
+
+@dataclass(frozen=True)
+class MethodWords(Words):
+    """What the command line says about the method."""
 
     method: MethodName | None = None
     weights: str | None = None
@@ -51,22 +63,13 @@ class MethodWords:
     cycles: Cycles | None = None
     extend: float | None = None
 
-    def given(self) -> list[str]:
-        """Return the names of the settings that were given, without the method's own name."""
-        names = [field.name for field in fields(self) if field.name != "method"]
-        return [name for name in names if getattr(self, name) is not None]
-
 
 @dataclass(frozen=True)
-class BasisWords:
+class BasisWords(Words):
     """What the command line says about the basis."""
 
     basis: str | None = None
     nonnegative: bool = False
-
-    def given(self) -> list[str]:
-        """Return the names of the options that were given."""
-        return [field.name for field in fields(self) if getattr(self, field.name)]
 
 
 _TAKES = {
@@ -128,12 +131,10 @@ def method(words: MethodWords, model: Model) -> Method:
     from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
     name = words.method or MethodName.dia
-    _check_belongs(name, words.given())
-    settings = {
-        key: getattr(words, key)
-        for key in words.given()
-        if key in ("temperature", "smoothing_mass", "extend")
-    }
+    given = {key: value for key, value in words.given().items() if key != "method"}
+    _check_belongs(name, given)
+    plain = ("temperature", "smoothing_mass", "extend")
+    settings: dict[str, Any] = {key: given[key] for key in plain if key in given}
     if words.step_size is not None:
         settings["step_size"] = _step_size(words.step_size)
     if words.cycles is not None:
@@ -229,7 +230,7 @@ def _nonnegative(model: Model) -> tuple[float, ...]:
     return (-math.inf, *(0.0 for _ in backend_of(model).variables))
 
 
-def _check_belongs(name: MethodName, given: list[str]) -> None:
+def _check_belongs(name: MethodName, given: Iterable[str]) -> None:
     for key in given:
         if key not in _TAKES[name]:
             owners = " or ".join(owner for owner, takes in _TAKES.items() if key in takes)
