@@ -156,7 +156,7 @@ def _patch(colour: str) -> str:
 
 
 def _look(line: Line, palette: Palette) -> tuple[str, int]:
-    if line.owner is None or line.marks:
+    if line.owner is None:
         return NEUTRAL, 0
     look = palette.of(line.owner)
     return look.colour, look.place
