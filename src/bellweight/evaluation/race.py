@@ -43,10 +43,9 @@ Tell = Callable[[str], None]
 class RankedPolicy:
     """What a race says of one policy; `alike` names others that cost the same.
 
-    Where costs are simulated: the same in every episode of the first look.
-
-    `mean` and `half_width` are over its own `episodes`, `behind` is its paired difference to the
-    winner over the episodes that both ran. Where costs are exact, `episodes` is 0.
+    Where costs are simulated, they cost the same in every episode of the first look. `mean` and
+    `half_width` are over its own `episodes`, `behind` is its paired difference to the winner over
+    the episodes that both ran. Where costs are exact, `episodes` is 0.
     """
 
     name: str
