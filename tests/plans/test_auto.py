@@ -17,7 +17,7 @@ from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
 from bellweight.evaluation.race import SimulatedRace
-from bellweight.plans import auto
+from bellweight.plans import search
 from bellweight.plans.portfolio import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
 from bellweight.simulation import BLOCK
@@ -360,11 +360,11 @@ def test_ctrl_c_keeps_what_a_race_has_decided(monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     plan = bw.Auto({"Fixed": bw.Fixed(), **rules()}, budget=60_000)
-    monkeypatch.setattr(auto, "redrawn", interrupted)
+    monkeypatch.setattr(search, "redrawn", interrupted)
     race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
     assert "Interrupted" in str(race)
     assert len(race.races) == 1
-    monkeypatch.setattr(auto, "race", interrupted)
+    monkeypatch.setattr(search, "race", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
 
