@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from dataclasses import replace
 from html import unescape
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,9 @@ import bellweight as bw
 from bellweight.cli import exits
 from bellweight.cli.main import run
 from bellweight.common import files
+from bellweight.report.comparison_page import results_page
 from bellweight.report.document import result_document
+from bellweight.report.result_page import Subject
 
 
 @pytest.fixture(scope="module")
@@ -365,6 +368,13 @@ def test_a_result_whose_basis_was_not_stored_is_still_reported(
     text = words(bw.report(loaded, tmp_path / "page.html"))
     assert "The states cannot be shown" in text
     assert "Audit of the linear program" in text
+
+
+def test_a_loss_has_no_share_of_a_cost_of_zero(result: bw.Result) -> None:
+    free = replace(result, cost=bw.evaluation.Estimate(0.0), lower_bound=-2.0)
+    page = results_page({"free": Subject(free)}, None, None, None, ())
+    assert "lower bound" in page
+    assert "loss at most" not in page
 
 
 class Given(bw.weights.Method):

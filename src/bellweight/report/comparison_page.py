@@ -273,9 +273,11 @@ def _loss(subject: Subject, optimum: float | None) -> float | None:
 
 
 def _most(subject: Subject) -> float | None:
-    if not subject.cost or subject.gap is None or subject.low is None:
+    """Return the proven loss in per cent of the cost at the end of its interval."""
+    if not subject.gap or subject.low is None:
         return subject.gap
-    return 100.0 * subject.gap / abs(subject.low + subject.gap)
+    whole = subject.low + subject.gap
+    return 100.0 * subject.gap / abs(whole) if whole else None  # no share of a cost of zero
 
 
 def _run(found: Comparison) -> list[tuple[str, str]]:
