@@ -485,3 +485,11 @@ def test_free_memory_is_what_the_system_and_a_container_leave(
     assert memory.free() == 4000 * 1024
     told("memory.max", "2000000\n")
     assert memory.free() == 1_000_000
+
+
+@pytest.mark.parametrize("value", [np.complex128(0.5), True, "0.5", None])
+def test_what_is_no_real_number_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(bw.errors.ArgumentError, match=r"^temperature is .*positive number"):
+        bw.DIA(temperature=value)
+    with pytest.raises(bw.errors.ModelError, match=r"^discount is .*between 0 and 1"):
+        bw.problems.single_queue(capacity=3, discount=value)
