@@ -24,7 +24,7 @@ from bellweight.cli.main import run
 from bellweight.common import files
 from bellweight.report.comparison_page import results_page
 from bellweight.report.document import result_document
-from bellweight.report.result_page import Subject
+from bellweight.report.subject import Subject
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from bellweight.display.charts import Chart, Line, Picture, off_scale, visible_h
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
-from bellweight.report.result_page import Subject
 from bellweight.report.sections import (
     Section,
     assemble,
     origin,
     settings_facts,
 )
+from bellweight.report.subject import Subject
 from bellweight.results.charts import PROGRAM, line_sentence, policy_sentence
 from bellweight.weights.loop import HistoryEntry
 

@@ -18,7 +18,8 @@ from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import Model
 from bellweight.report.comparison_page import comparison_page, plan_page, results_page
-from bellweight.report.result_page import Subject, result_page
+from bellweight.report.result_page import result_page
+from bellweight.report.subject import Subject
 from bellweight.results.result import Result
 
 EPISODES = 2_000
