@@ -218,3 +218,27 @@ def test_the_state_of_an_environment_is_read_after_its_reset() -> None:
     act = policy_for_gymnasium(bw.Uniform().on(model), seed=1, env=gymnasium.make("Acrobot-v1"))
     with pytest.raises(bw.BellweightError, match=r"AcrobotEnv has no state yet: call env\.reset"):
         act(np.zeros(6))
+
+
+class FromOne(Corridor):
+    """The same; 1 goes left and 2 goes right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Discrete(2, start=1)
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return super().step(action - 1)
+
+
+def test_actions_are_numbered_as_the_environment_does() -> None:
+    env = FromOne()
+    best = bw.exact.optimal(from_gymnasium(env, 0.9)).policy
+    act = policy_for_gymnasium(best, env=env)
+    state, _ = env.reset(seed=1)
+    for _ in range(4):
+        state, _, ended, _, _ = env.step(act(state))
+    assert ended
+    model = from_gymnasium(Drift(), 0.9, kind="step", draws=3)
+    act = policy_for_gymnasium(bw.Uniform().on(model), seed=1)
+    assert {act(np.zeros(1)) for _ in range(20)} == {3, 4}

@@ -117,12 +117,11 @@ class Trials:
 
     def _taken(self, state: Any, action: int, generator: Any) -> Step:
         vars(self.env).update(self._kept)
-        first = int(getattr(self.env.action_space, "start", 0))
         try:
             self._set(state)
             if generator is not None:
                 self.env.np_random = generator
-            _, reward, terminated, _, _ = self.env.step(first + action)
+            _, reward, terminated, _, _ = self.env.step(first_action(self.env) + action)
         except Exception as problem:
             raise ModelError(
                 f"{self.kind} fails in state {np.asarray(state).tolist()} with action {action} "
@@ -155,8 +154,7 @@ class Trials:
                 before, generator = copy.copy(self.state), copy.deepcopy(self.env.np_random)
                 drawn = copy.deepcopy(generator)
                 action = int(rng.integers(self.n_actions))
-                first = int(getattr(self.env.action_space, "start", 0))
-                _, reward, terminated, _, _ = self.env.step(first + action)
+                _, reward, terminated, _, _ = self.env.step(first_action(self.env) + action)
                 used = self.env.np_random.bit_generator.state != generator.bit_generator.state
                 self.is_random = self.is_random or used
                 after = Step(copy.copy(self.state), float(reward), bool(terminated))
@@ -187,6 +185,11 @@ def state_of(env: Any) -> Any:
     if name is None:
         raise ArgumentError(f"{type(bare).__name__} has no state yet: call env.reset() first")
     return getattr(bare, name)
+
+
+def first_action(env: Any) -> int:
+    """Return the number that an environment gives to its first action, which is 0 in a model."""
+    return int(getattr(env.action_space, "start", 0))
 
 
 def _attribute_of_state(env: Any) -> str | None:
