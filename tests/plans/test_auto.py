@@ -534,3 +534,10 @@ def test_regularisations_that_rows_do_not_take_are_told() -> None:
     found = bw.solve(model, bw.Affine(), plan, rows=bw.LocalRows(), simulation=few)
     assert list(found.failed) == ["FromPolicy, smoothed by 0.5"]
     assert "expected 0 where rows are not listed" in found.failed["FromPolicy, smoothed by 0.5"]
+
+
+def test_what_a_plan_found_takes_part_as_a_result_does(small_queue: bw.TabularModel) -> None:
+    grown = bw.solve(small_queue, bw.Polynomial(1), bw.Enriched(functions=4))
+    race = bw.solve(small_queue, bw.Affine(), bw.Auto([bw.Fixed()], {"grown": grown}))
+    assert race.winner == "grown"
+    assert race.cost.mean == pytest.approx(grown.cost.mean, rel=1e-9)

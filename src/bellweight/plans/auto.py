@@ -22,7 +22,7 @@ from bellweight.plans.portfolio import Candidate, checked_policies, named
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.search import Search
 from bellweight.policies import Policy
-from bellweight.results.result import Result
+from bellweight.results.base import BaseResult
 from bellweight.weights.plan import Plan, SolveSettings
 
 
@@ -53,7 +53,7 @@ class Auto(Plan[RaceResult]):
     """
 
     candidates: Any = None
-    brought: Mapping[str, Policy | Result] | None = None
+    brought: Mapping[str, Policy | BaseResult] | None = None
     budget: int | None = None
     confidence: float = 0.95
     rounds: int = 1

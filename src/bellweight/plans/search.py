@@ -29,7 +29,7 @@ from bellweight.plans.race_result import RaceResult
 from bellweight.plans.resampling import redrawn
 from bellweight.policies import Greedy, Policy
 from bellweight.program import SampledRows
-from bellweight.results.result import Result
+from bellweight.results.base import BaseResult
 from bellweight.solve import Looped, looped
 from bellweight.weights.loop import Stop
 from bellweight.weights.methods import PIA
@@ -224,7 +224,7 @@ class Search:
 
     def _found(self, name: str, thing: Any) -> dict[str, Policy]:
         """Add what a candidate reports; return the policies it met on the way."""
-        if isinstance(thing, Result):
+        if isinstance(thing, BaseResult):
             if thing.model_digest != self.settings.model.digest:
                 raise ArgumentError(f"it is the result of another model, {thing.model_name}")
             self._policies[name] = thing.policy.on(self.settings.model)
