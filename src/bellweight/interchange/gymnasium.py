@@ -13,7 +13,7 @@ from bellweight.interchange.assembly import Transitions, assembled, initial_law,
 from bellweight.interchange.environment_model import EnvironmentModel, step_model
 from bellweight.interchange.trials import Moves, first_action, tried
 from bellweight.models import TabularModel
-from bellweight.policies import Policy
+from bellweight.policies import HasPolicy, Policy, policy_of
 
 
 def from_gymnasium(
@@ -91,7 +91,7 @@ def to_gymnasium(model: TabularModel) -> Any:
 
 
 def policy_for_gymnasium(
-    policy: Policy, seed: int | None = None, *, env: Any = None
+    policy: Policy | HasPolicy, seed: int | None = None, *, env: Any = None
 ) -> Callable[[Any], Any]:
     """Return a function from observations to actions; `seed` is for randomised policies.
 
@@ -100,7 +100,8 @@ def policy_for_gymnasium(
     it, too, where a table was found by trying and actions are not numbered from 0.
     """
     rng = None if seed is None else np.random.default_rng(seed)
-    model = policy.model
+    acting = policy_of(policy)
+    model = acting.model
     played = model.trials.env if isinstance(model, EnvironmentModel) else env
     bare = getattr(played, "unwrapped", played)
     # A table P numbers its actions itself.
@@ -108,9 +109,9 @@ def policy_for_gymnasium(
 
     def act(observation: Any) -> Any:
         if isinstance(model, EnvironmentModel):
-            return first + policy.action(model.state_of(observation, env), rng)
+            return first + acting.action(model.state_of(observation, env), rng)
         array_of = np.asarray(observation)
-        action = policy.action(array_of.item() if array_of.ndim == 0 else array_of, rng)
+        action = acting.action(array_of.item() if array_of.ndim == 0 else array_of, rng)
         return first + action if first else action
 
     return act
