@@ -109,3 +109,13 @@ def test_other_models_are_refused() -> None:
 def test_regularisation_is_refused() -> None:
     with pytest.raises(bw.errors.ArgumentError, match="expected 0 with LocalRows"):
         bw.solve(machines(), bw.Affine(), RaisedBound(), regularisation=1.0)
+
+
+@pytest.mark.parametrize("levels", [3, "13", (0,), (1, 2.5)])
+def test_levels_are_whole_numbers_above_zero(levels: object) -> None:
+    with pytest.raises(bw.errors.ArgumentError, match=r"^levels"):
+        RaisedBound(levels=levels)  # type: ignore[arg-type]
+
+
+def test_one_level_is_shown_as_it_is_typed() -> None:
+    assert repr(RaisedBound(levels=[2])) == "RaisedBound(levels=(2,))"

@@ -13,7 +13,7 @@ are added, and the program is solved again, until the bound stops rising.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -125,7 +125,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
     functions: int = 20
     per_round: int = 4
     last_kink: int = 20
-    levels: tuple[int, ...] = (1, 3)
+    levels: Sequence[int] = (1, 3)
     tol: float = 1e-5
     patience: int = 2
     most_entries: int = 1 << 17
@@ -134,6 +134,10 @@ class RaisedBound(Plan[RaisedBoundResult]):
         checks.count(self.functions, "functions")
         checks.count(self.per_round, "per_round")
         checks.count(self.last_kink, "last_kink")
+        if not isinstance(self.levels, Sequence) or isinstance(self.levels, str):
+            raise ArgumentError(f"levels is {self.levels!r}, expected whole numbers as in (1, 3)")
+        levels = tuple(checks.count(one, f"levels[{k}]") for k, one in enumerate(self.levels))
+        object.__setattr__(self, "levels", levels)
         checks.positive(self.tol, "tol")
         checks.count(self.patience, "patience")
         checks.count(self.most_entries, "most_entries")
