@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from bellweight.backends import Estimate
+from bellweight.backends import Estimate, backend_of
 from bellweight.common import files, identity
 from bellweight.common.status import FileError
 from bellweight.display import to_text
@@ -49,6 +49,7 @@ class BaseResult(Presentable, files.Checked):
         found: Self = files.load(path, cls)
         if model is None:
             return found
+        backend_of(model)  # complains about what is no model
         if model.digest != found.model_digest:
             raise FileError(
                 f"{path} belongs to another model ({found.model_text})"
