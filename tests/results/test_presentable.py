@@ -19,7 +19,7 @@ from bellweight.display.drawing import draw
 from bellweight.display.presentable import Presentable
 from bellweight.results.charts import mean_actions
 from bellweight.results.cross_sections import cross_sections, shown_range, thin
-from bellweight.results.result import summary
+from bellweight.results.summary import summary
 
 HOSTILE = "<script>alert(1)</script>$x$&\"'"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellweight.cli import exits, parse, sampling, solving
+from bellweight.cli import exits, parse, sampling, solving, sources
 from bellweight.cli.app import (
     BASIS,
     FILES,
@@ -332,25 +332,25 @@ def problems(
         typer.Argument(
             metavar="NAME",
             help="One of them: its parameters, as --option of other commands takes them.",
-            autocompletion=parse.complete_source,
+            autocompletion=sources.complete_source,
         ),
     ] = None,
     json: JsonFile = None,
 ) -> int:
     """List the problems that come with Bellweight and with other installed packages."""
     check_writable(json)
-    found = dict(parse.problem_list())
+    found = dict(sources.problem_list())
     screen = console(json)
     if problem is None:
         say(screen, _listed(found))
     else:
-        parameters = parse.problem_parameters(problem)
+        parameters = sources.problem_parameters(problem)
         say(screen, "\n".join([f"{problem}: {found[problem]}", *parameters]))
         one = f" --option {parameters[0]}" if parameters else ""
         say(screen, f"\nSolve it: bellweight solve {problem}{one}")
     if json is not None:
         listed = [
-            {"name": name, "about": about, "parameters": parse.problem_parameters(name)}
+            {"name": name, "about": about, "parameters": sources.problem_parameters(name)}
             for name, about in found.items()
         ]
         write_document(json, {"problems": listed})

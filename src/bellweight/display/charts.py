@@ -43,8 +43,9 @@ class Line:
 
     @property
     def owner(self) -> str | None:
-        """The owner whose colour it takes, None where it has no owner."""
-        return None if self.style in ("band", "rule", "ticks") else self.who or self.label
+        """The owner whose colour it takes, None where it has none, or one for each point."""
+        nobody = self.style in ("band", "rule", "ticks") or self.marks
+        return None if nobody else self.who or self.label
 
     @property
     def positions(self) -> _Array:
@@ -201,7 +202,7 @@ def palette_of(pictures: Sequence[Picture]) -> Palette:
             for line in picture.lines:
                 for name in reversed(line.marks):  # the first row stands on top
                     palette.of(name)
-                if line.owner is not None and not line.marks:
+                if line.owner is not None:
                     palette.of(line.owner)
         else:
             palette.meet_actions(picture.z_names or ())

@@ -142,7 +142,7 @@ def _draw_line(axes: Axes, line: Line, palette: Palette, *, sideways: bool) -> N
 
 def _look(line: Line, palette: Palette) -> tuple[str, Any, str]:
     """Return colour, dash and marker of a line."""
-    if line.owner is None or line.marks:
+    if line.owner is None:
         return NEUTRAL, ":" if line.style == "rule" else "-", "o"
     look = palette.of(line.owner)
     return look.colour, _DASHES[look.place % len(_DASHES)], _MARKERS[look.place % len(_MARKERS)]

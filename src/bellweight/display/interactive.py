@@ -156,14 +156,13 @@ def _patch(colour: str) -> str:
 
 
 def _look(line: Line, palette: Palette) -> tuple[str, int]:
-    if line.owner is None or line.marks:
+    if line.owner is None:
         return NEUTRAL, 0
     look = palette.of(line.owner)
     return look.colour, look.place
 
 
 def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
-    sideways = chart.y_names is not None
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_label, chart.x_names, chart.x_range, names_x=True),
         "yaxis": _axis(chart.y_label, chart.y_names, chart.y_range, names_x=False),
@@ -179,11 +178,7 @@ def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     if chart.y_shown is not None:
         layout["yaxis"]["range"] = list(chart.y_shown)
         layout["annotations"] = [_arrow(*far) for far in chart.beyond()]
-    traces = [
-        _trace(line, palette, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
-        for line in chart.lines
-    ]
-    spec = {"data": traces, "layout": layout}
+    spec = {"data": [_trace(line, chart, palette) for line in chart.lines], "layout": layout}
     if chart.y_names is not None:
         places = chart.y_places(_MOST_HEIGHTS if _is_steps(chart) else _MOST_NAMES)
         named = [chart.y_names[place] for place in places]
@@ -217,14 +212,7 @@ def _few_whole(chart: Chart) -> bool:
     return whole and max(ends) - min(ends) <= 12
 
 
-def _trace(
-    line: Line,
-    palette: Palette,
-    *,
-    sideways: bool,
-    x_names: tuple[str, ...] | None,
-    y_names: tuple[str, ...] | None,
-) -> dict[str, Any]:
+def _trace(line: Line, chart: Chart, palette: Palette) -> dict[str, Any]:
     colour, place = _look(line, palette)
     marks = [palette.of(name).colour for name in line.marks]
     trace: dict[str, Any] = {
@@ -239,7 +227,7 @@ def _trace(
             "size": 10 if len(line.x) <= _MANY else 4,
             "symbol": "circle" if line.marks else _SYMBOLS[place % len(_SYMBOLS)],
         },
-        "hovertemplate": _hover(line, x_names, y_names),
+        "hovertemplate": _hover(line, chart),
     }
     if line.style == "steps":
         trace["line"]["shape"] = "hv"
@@ -253,25 +241,25 @@ def _trace(
     elif line.style == "line" and len(line.x) <= 30:
         trace["mode"] = "lines+markers"
     if line.error is not None:
-        trace["error_x" if sideways else "error_y"] = {
+        trace["error_y" if chart.y_names is None else "error_x"] = {
             "type": "data", "array": _plain(line.error), "thickness": 1.5, "width": 5,
             "color": NEUTRAL if line.marks else colour,
         }  # fmt: skip
-    names = [(x_names, line.x), (y_names, line.y)]
+    names = [(chart.x_names, line.x), (chart.y_names, line.y)]
     shown = [list(map(_text, _looked_up(found, places))) for found, places in names if found]
     if shown:
         trace["customdata"] = [list(texts) for texts in zip(*shown, strict=True)]
     return trace
 
 
-def _hover(line: Line, x_names: tuple[str, ...] | None, y_names: tuple[str, ...] | None) -> str:
-    x = "%{customdata[0]}" if x_names else "%{x:,.6~g}"
-    y = f"%{{customdata[{1 if x_names else 0}]}}" if y_names else "%{y:,.6~g}"
+def _hover(line: Line, chart: Chart) -> str:
+    x = "%{customdata[0]}" if chart.x_names else "%{x:,.6~g}"
+    y = f"%{{customdata[{1 if chart.x_names else 0}]}}" if chart.y_names else "%{y:,.6~g}"
     if line.error is not None:
         # A half-width is that of the number, whichever axis it stands on.
         x, y = (
             (x + " ± %{error_x.array:,.4~g}", y)
-            if y_names
+            if chart.y_names
             else (x, y + " ± %{error_y.array:,.4~g}")
         )
     return f"{_text(line.label)}<br>{x}, {y}<extra></extra>"

@@ -8,18 +8,19 @@ from statistics import median_low
 
 import numpy as np
 
+from bellweight.common import files
 from bellweight.display import Column, Table, facts_table, interval_text, number_text
 from bellweight.display.charts import Chart, Line, Picture, off_scale, visible_heights
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
-from bellweight.report.result_page import Subject
 from bellweight.report.sections import (
     Section,
     assemble,
     origin,
     settings_facts,
 )
+from bellweight.report.subject import Subject
 from bellweight.results.charts import PROGRAM, line_sentence, policy_sentence
 from bellweight.weights.loop import HistoryEntry
 
@@ -158,6 +159,8 @@ _CURVES = (
 
 def _method(method: object) -> str:
     """Return in a sentence what a method does, and its settings."""
+    if isinstance(method, files.Unstored):
+        return method.text
     name = type(method).__name__
     text = (type(method).__doc__ or name).splitlines()[0].replace("`", "")
     does = name if text.startswith(f"{name}(") else text  # a class without words of its own
@@ -270,9 +273,11 @@ def _loss(subject: Subject, optimum: float | None) -> float | None:
 
 
 def _most(subject: Subject) -> float | None:
-    if not subject.cost or subject.gap is None or subject.low is None:
+    """Return the proven loss in per cent of the cost at the end of its interval."""
+    if not subject.gap or subject.low is None:
         return subject.gap
-    return 100.0 * subject.gap / abs(subject.low + subject.gap)
+    whole = subject.low + subject.gap
+    return 100.0 * subject.gap / abs(whole) if whole else None  # no share of a cost of zero
 
 
 def _run(found: Comparison) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.common import files
 from bellweight.display import Table, to_html
 from bellweight.display.charts import Chart, HeatMap, Picture, palette_of
 from bellweight.display.interactive import figure, folded, numbers, scripts
@@ -85,6 +86,8 @@ def assemble(
 
 def settings_facts(thing: Any) -> list[tuple[str, str]]:
     """Return the fields of a settings object as texts; those that are None say nothing."""
+    if isinstance(thing, files.Unstored):
+        return [("settings", cut(thing.text))]
     if not is_dataclass(thing):
         return [("settings", cut(repr(thing)))]
     given = [(field.name, getattr(thing, field.name)) for field in fields(thing)]

@@ -18,7 +18,8 @@ from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import Model
 from bellweight.report.comparison_page import comparison_page, plan_page, results_page
-from bellweight.report.result_page import Subject, result_page
+from bellweight.report.result_page import result_page
+from bellweight.report.subject import Subject
 from bellweight.results.result import Result
 
 EPISODES = 2_000
@@ -186,4 +187,4 @@ class _Study:
             raise ArgumentError(
                 f"the result belongs to another model{doubt}: pass the model it came from"
             )
-        return replace(result, policy=replace(result.policy, model=self._model))
+        return result.on(self._model)

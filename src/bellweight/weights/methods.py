@@ -22,7 +22,7 @@ from bellweight.backends import Iterate, Point, Setup
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
-from bellweight.policies import DualSoftmax, Policy, Uniform
+from bellweight.policies import DualSoftmax, Policy, Uniform, policy_of
 from bellweight.weights.lipschitz import (
     certified_settings,
     checked_lipschitz,
@@ -77,7 +77,15 @@ class FromPolicy(Method):
 
     policy: Policy = field(default_factory=Uniform)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, files.Unstored):
+            object.__setattr__(self, "policy", policy_of(self.policy))
+
     def first(self, setup: Setup) -> Point:
+        if isinstance(self.policy, files.Unstored):
+            raise ArgumentError(
+                f"the policy {self.policy.text} was not stored: build FromPolicy(...) again"
+            )
         return setup.occupied(setup.occupancy(self.policy))
 
 
