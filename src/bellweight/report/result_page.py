@@ -19,6 +19,7 @@ from bellweight.report.sections import (
     Section,
     assemble,
     cut,
+    method_text,
     origin,
     percent,
     settings_facts,
@@ -35,6 +36,7 @@ _SMOOTHED = (
     " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
     "greedy policy, so some difference remains."
 )
+_PROVEN = " With these settings its convergence is proven."
 _AUDIT = {
     "violation": "largest violation of a row",
     "relative_violation": "the same, relative to the row's terms",
@@ -105,7 +107,8 @@ class Subject:
     def warnings(self) -> list[str]:
         """Return what to know before trusting the numbers."""
         status = self.result.status
-        ending = [] if status.is_success else [f"{status.name}: {status.message}. {status.remedy}"]
+        told = f"{status.name}: {status.message}. {capital(status.remedy)}."
+        ending = [] if status.is_success else [told]
         return [*ending, *self.result.warnings, *self.doubts]
 
     def interval(self) -> str:
@@ -309,7 +312,8 @@ def _phases(result: Result) -> tuple[Table, ...]:
         Column("half_width", "95 % half-width", number_text),
         Column("ties", "policy", right=False),
     )
-    return (Table("Phases of the cycle", columns, rows),) if rows else ()
+    used = tuple(c for c in columns if any(row[c.key] is not None for row in rows))
+    return (Table("Phases of the cycle", used, rows),) if rows else ()
 
 
 def _solved(result: Result) -> Section:
@@ -332,7 +336,7 @@ def _solved(result: Result) -> Section:
     facts = [
         ("model", f"{result.model_name}: {result.model_size}"),
         ("basis", f"{len(result.names)} functions: {names}"),
-        ("method", f"{result.method_name}, {result.mode} settings"),
+        ("method", method_text(result.method) + _PROVEN * (result.mode == "certified")),
         ("status", f"{result.status.name}: {result.status.message}"),
     ]
     lead = (
