@@ -87,12 +87,18 @@ def solve(
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="dia: of the softmax.", rich_help_panel=METHOD),
+        typer.Option(
+            metavar="NUMBER",
+            help="dia: how far its policy spreads over actions with dual mass.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     smoothing_mass: Annotated[
         float | None,
         typer.Option(
-            metavar="NUMBER", help="dia: pull towards the target.", rich_help_panel=METHOD
+            metavar="NUMBER",
+            help="dia: how strongly its policy is pulled to the target.",
+            rich_help_panel=METHOD,
         ),
     ] = None,
     step_size: Annotated[
