@@ -244,7 +244,7 @@ def test_wrong_usage_is_one_line(
     [
         (["--option", "size=huge"], "'tiny', 'small', 'large'"),
         (["--option", "capacity=0"], "capacity is 0"),
-        (["--option", "arrivals=1,2"], "targets has shape (3,), expected (2)"),
+        (["--option", "arrivals=1,2"], "targets has shape (3,), expected (2,)"),
         (["--option", "discount=1"], "discount is 1"),
         (["--horizon", "10"], "horizon 10 leaves out"),
     ],

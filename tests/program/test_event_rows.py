@@ -287,3 +287,26 @@ print(json.dumps({
     "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
 }))
 """
+
+
+@pytest.mark.parametrize(("least", "most"), [(-3, 5), (-3, 200), (-300, -2)])
+def test_negative_whole_states_keep_their_sign(least: int, most: int) -> None:
+    def step(state: Any, action: int, noise: Any) -> Any:
+        return min(max(state[0] + action - int(noise[0]), least), most)
+
+    def cost(state: Any, action: int) -> float:
+        return abs(state[0]) + 0.5 * action
+
+    model = bw.StepModel(
+        dimension=1, actions=2, step=step, cost=cost, discount=0.9, integer=True, lower=least,
+        upper=most, initial=least, noise=bw.Law([0.0, 1.0], [0.5, 0.5]), compiled=False,
+    )  # fmt: skip
+    states = np.arange(least, most + 1)[:, None]
+    rows = bw.SampledRows(states).on(model, bw.Polynomial(2))
+    found, _ = rows.support_of(np.arange(rows.n_pairs))
+    assert np.array_equal(found, np.repeat(states, 2, axis=0))
+    table = bw.program.AllRows().on(model.to_tabular(), bw.Polynomial(2))
+    for part, wanted in zip(
+        rows.rows(np.arange(rows.n_pairs)), table.rows(np.arange(table.n_pairs)), strict=True
+    ):
+        assert np.allclose(part, wanted, rtol=1e-12, atol=1e-9)

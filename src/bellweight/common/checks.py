@@ -47,7 +47,8 @@ def float_array(
         for want, given in zip(shape, array.shape + (0,) * len(shape), strict=False)
     )
     if array.shape != expected:
-        wanted = "(" + ", ".join("any" if n == -1 else str(n) for n in shape) + ")"
+        sizes = ", ".join("any" if n == -1 else str(n) for n in shape)
+        wanted = f"({sizes},)" if len(shape) == 1 else f"({sizes})"
         raise error(f"{name} has shape {array.shape}, expected {wanted}: reshape it")
     first = first_index(~np.isfinite(array)) if finite else None
     if first is not None:

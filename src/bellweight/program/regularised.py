@@ -43,7 +43,7 @@ _FULL = 1e-3  # a step this close to a full one may have found the minimum
 _SEARCHES = 80
 _REFRESH = 20  # steps after which violations are computed afresh
 _CHUNK = 20_000  # active rows taken at a time
-_FAR_MOMENTS = 1e3
+_FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 
 
 class PenaltyProgram:

@@ -277,4 +277,7 @@ def _smallest(states: Any) -> Any:
     """Return whole numbers in the smallest type that holds them, others as they are."""
     if states.dtype.kind not in "iu":
         return states
-    return states.astype(np.min_scalar_type(int(states.max())))
+    least, largest = int(states.min()), int(states.max())
+    # Where there are negative ones, the type needs a sign, and room for the largest beside it.
+    end = largest if least >= 0 else min(least, -1 - largest)
+    return states.astype(np.min_scalar_type(end))

@@ -77,7 +77,7 @@ def _reachable(model: TabularModel) -> BoolArray:
 def check_tabular_policy(policy: Policy, model: TabularModel, subject: str) -> Report:
     """Check a policy of a tabular model: a distribution in every state, and actions from it."""
     if isinstance(policy, Rule):
-        check_whole_actions(policy, model.states.astype(np.int64))
+        check_whole_actions(policy, policy.states_of(model))
     chances = checked_probabilities(model, policy)
     again = checked_probabilities(model, policy)
     changed = first_index(chances != again)
