@@ -58,9 +58,19 @@ class Line:
     @property
     def positions(self) -> _Array:
         """Where there are points that carry a message of their own, each of them."""
-        none = self.style in ("band", "rule")
-        found: _Array = self.x[:0] if none else self.x[np.isfinite(self.y * self.x)]
+        found: _Array = self.x[self._speaks]
         return found
+
+    @property
+    def places(self) -> list[tuple[str, float]]:
+        """Their positions, as exactly as a picture shows them, and their rows."""
+        points = zip(self.x[self._speaks].tolist(), self.y[self._speaks].tolist(), strict=True)
+        return [(f"{x:.6g}", y) for x, y in points]
+
+    @property
+    def _speaks(self) -> _Array:
+        known: _Array = np.isfinite(self.y * self.x)
+        return known & (self.style not in ("band", "rule"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +96,11 @@ class Chart:
     def is_worth_drawing(self) -> bool:
         """Whether a picture tells more than its sentence: from three points on.
 
-        Rows of named points count together; along an axis one line alone must have them, at
-        different positions.
+        Rows of named points count together, those that coincide once; along an axis one line
+        alone must have them, at different positions.
         """
         if self.y_names is not None:
-            return sum(len(line.positions) for line in self.lines) >= _LEAST_POINTS
+            return len({place for line in self.lines for place in line.places}) >= _LEAST_POINTS
         return max((len(np.unique(line.positions)) for line in self.lines), default=0) >= (
             _LEAST_POINTS
         )
