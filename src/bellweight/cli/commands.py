@@ -87,12 +87,18 @@ def solve(
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="dia: of the softmax.", rich_help_panel=METHOD),
+        typer.Option(
+            metavar="NUMBER",
+            help="dia: how far its policy spreads over actions with dual mass.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     smoothing_mass: Annotated[
         float | None,
         typer.Option(
-            metavar="NUMBER", help="dia: pull towards the target.", rich_help_panel=METHOD
+            metavar="NUMBER",
+            help="dia: how strongly its policy is pulled to the target.",
+            rich_help_panel=METHOD,
         ),
     ] = None,
     step_size: Annotated[
@@ -160,7 +166,8 @@ def solve(
         int | None,
         typer.Option(
             min=1,
-            help="How many states have rows; 5,000 by default (not for linear models).",
+            help="How many states have rows (not for linear models). Without this and the next at "
+            "most 2,000 that acting at random meets, and for step models all over the box.",
             rich_help_panel=SAMPLE,
         ),
     ] = None,
@@ -168,8 +175,8 @@ def solve(
         StatesFrom | None,
         typer.Option(
             metavar="WHERE",
-            help="Where they come from: initial (the initial distribution) or random (where the "
-            "random policy goes). [default: initial]",
+            help="Where they come from: initial (the initial distribution, also with --states "
+            "alone) or random (where acting at random leads; 5,000 states with this alone).",
             rich_help_panel=SAMPLE,
         ),
     ] = None,

@@ -28,10 +28,12 @@ _DIGITS = 9
 _MOST_LETTERS = 40
 _LETTERS_A_LINE = 17  # of a name beside a narrow chart; longer ones are broken into lines
 _LETTERS_ON_WIDE = 30  # the same where there is room
+_LETTERS_BELOW = 60  # of all names below a chart; with more they are turned
 _MOST_NAMES = 30
 _MOST_HEIGHTS = 12  # names beside steps
 _DECADES = 2.5, 7.0  # of a log axis on which every power of ten is named, and nothing else
 _MANY = 60
+_FIXED_SPACE = "\N{NO-BREAK SPACE}"
 _ROW, _FRAME, _HEIGHT = 46, 80, 380  # pixels: a named row, what is around rows, other charts
 
 
@@ -164,7 +166,7 @@ def _look(line: Line, palette: Palette) -> tuple[str, int]:
 
 def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "xaxis": _axis(chart.x_label, chart.x_names, chart.x_range, names_x=True),
+        "xaxis": _axis(chart.x_label, chart.x_names, chart.x_shown, names_x=True),
         "yaxis": _axis(chart.y_label, chart.y_names, chart.y_range, names_x=False),
         "showlegend": False,
     }
@@ -238,7 +240,7 @@ def _trace(line: Line, chart: Chart, palette: Palette) -> dict[str, Any]:
                            "line": {"width": 3, "color": colour}}  # fmt: skip
     if line.style == "band":
         trace |= {"line": {"color": colour, "width": 12}, "opacity": 0.45, "connectgaps": False}
-    elif line.style == "line" and len(line.x) <= 30:
+    elif line.is_marked:
         trace["mode"] = "lines+markers"
     if line.error is not None:
         trace["error_y" if chart.y_names is None else "error_x"] = {
@@ -328,8 +330,11 @@ def _axis(
         axis["range"] = list(shown)
     if names is not None:
         places = range(0, len(names), -(-len(names) // _MOST_NAMES))
-        texts = [_broken(names[place], _LETTERS_A_LINE) for place in places]
+        # Plotly would break a turned name at its spaces.
+        texts = [_broken(names[k], _LETTERS_A_LINE).replace(" ", _FIXED_SPACE) for k in places]
         axis |= {"tickvals": list(places), "ticktext": texts, "automargin": True}
+        if names_x and sum(map(len, texts)) > _LETTERS_BELOW:
+            axis["tickangle"] = 30
     else:
         axis |= {"separatethousands": True, "automargin": not names_x, "exponentformat": "none"}
     return axis

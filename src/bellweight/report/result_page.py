@@ -17,6 +17,7 @@ from bellweight.report.sections import (
     Section,
     assemble,
     cut,
+    method_text,
     origin,
     percent,
     settings_facts,
@@ -34,6 +35,7 @@ _SMOOTHED = (
     " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
     "greedy policy, so some difference remains."
 )
+_PROVEN = " With these settings its convergence is proven."
 _AUDIT = {
     "violation": "largest violation of a row",
     "relative_violation": "the same, relative to the row's terms",
@@ -236,7 +238,8 @@ def _phases(result: Result) -> tuple[Table, ...]:
         Column("half_width", "95 % half-width", number_text),
         Column("ties", "policy", right=False),
     )
-    return (Table("Phases of the cycle", columns, rows),) if rows else ()
+    used = tuple(c for c in columns if any(row[c.key] is not None for row in rows))
+    return (Table("Phases of the cycle", used, rows),) if rows else ()
 
 
 def _solved(result: Result) -> Section:
@@ -259,7 +262,7 @@ def _solved(result: Result) -> Section:
     facts = [
         ("model", f"{result.model_name}: {result.model_size}"),
         ("basis", f"{len(result.names)} functions: {names}"),
-        ("method", f"{result.method_name}, {result.mode} settings"),
+        ("method", method_text(result.method) + _PROVEN * (result.mode == "certified")),
         ("status", f"{result.status.name}: {result.status.message}"),
     ]
     lead = (

@@ -84,6 +84,17 @@ def assemble(
     return page(title, "".join(body) + numbers(pictures, palette), scripts())
 
 
+def method_text(method: object) -> str:
+    """Return in a sentence what a method does."""
+    if isinstance(method, files.Unstored):
+        return method.text
+    name = type(method).__name__
+    text = (type(method).__doc__ or name).splitlines()[0].replace("`", "")
+    if text.startswith(f"{name}("):
+        return f"{name}."  # a class without words of its own
+    return f"{name}: {text[:1].lower()}{text[1:].removesuffix('.')}."
+
+
 def settings_facts(thing: Any) -> list[tuple[str, str]]:
     """Return the fields of a settings object as texts; those that are None say nothing."""
     if isinstance(thing, files.Unstored):

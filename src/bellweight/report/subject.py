@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bellweight.certificates.certificate import Certificate
 from bellweight.display import interval_text
 from bellweight.display.cost_charts import Between
+from bellweight.display.table import capital
 from bellweight.evaluation.evaluate import Evaluation
 from bellweight.results.result import Result
 
@@ -75,7 +76,8 @@ class Subject:
     def warnings(self) -> list[str]:
         """Return what to know before trusting the numbers."""
         status = self.result.status
-        ending = [] if status.is_success else [f"{status.name}: {status.message}. {status.remedy}"]
+        told = f"{status.name}: {status.message}. {capital(status.remedy)}."
+        ending = [] if status.is_success else [told]
         return [*ending, *self.result.warnings, *self.doubts]
 
     def interval(self) -> str:

@@ -163,9 +163,9 @@ class _Study:
                 doubts.append(f"no certificate could be made: {problem}")
         if certificate is not None and certificate.kind == "unproven":
             doubts.append(
-                f"No bound is proven: {certificate.reason}. One takes {certificate.gap.advice}"
+                f"No bound is proven: {certificate.reason}. A bound needs {certificate.gap.advice}."
                 if certificate.value_kind == "unproven"
-                else f"What the policy can lose is not proven: {certificate.reason}"
+                else f"What the policy can lose is not proven: {certificate.reason}."
             )
         return Subject(result, evaluation, certificate, tuple(doubts))
 

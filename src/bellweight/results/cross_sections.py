@@ -155,6 +155,8 @@ def _ends(mass: FloatArray) -> tuple[int, int]:
 def thin(positions: FloatArray, low: float, high: float) -> IntArray:
     """Return places of at most about 2,000 positions, most of them in the range shown."""
     inside = np.flatnonzero((positions >= low) & (positions <= high))
+    # One more on both sides: a line then leaves the picture at its own slope.
+    inside = np.arange(max(inside[0] - 1, 0), min(inside[-1] + 2, len(positions)))
     kept = [_strided(np.arange(len(positions)), _MOST_POINTS // 4), _strided(inside, _MOST_POINTS)]
     return np.unique(np.concatenate(kept))
 

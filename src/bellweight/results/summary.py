@@ -110,6 +110,8 @@ def _weights_text(result: Result) -> str:
         return f"{took}; they agree with what was simulated{error}"
     if last.sup_norm is None:
         return f"as given; solved in {result.seconds:.2g} s"
+    if last.sup_norm == 0.0:
+        return f"{took}; they are the occupancy of the policy that they lead to"
     return f"{took}; they differ from the occupancy by {last.sup_norm:.2g} at most"
 
 
@@ -219,7 +221,9 @@ def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.is_exact and result.lower_bound is not None:
         gap = max(0.0, result.cost.mean - result.lower_bound)
         yield "optimum", f"between {number_text(result.lower_bound)} and {result.cost}"
-        yield "loss", f"at most {short_text(gap, 3)} ({_share(gap, result.cost.mean)})"
+        most = f"at most {short_text(gap, 3)} ({_share(gap, result.cost.mean)})"
+        tiny = gap <= tolerances.SAME_COST * abs(result.cost.mean)
+        yield "loss", "none beyond rounding" if tiny else most
 
 
 def _simulated(found: Judgement) -> str:
