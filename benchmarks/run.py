@@ -25,6 +25,15 @@ from typing import Any
 
 from measure import ENVIRONMENT, HEADER, Line, losses
 
+QUICK_NAMES = (
+    "startup",
+    "distinct_states",
+    "row_passes",
+    "growth",
+    "tables",
+    "workers",
+    "billion",
+)
 NAMES = (
     "alp_full",
     "alp_resolve",
@@ -36,22 +45,7 @@ NAMES = (
     "policy_generation",
     "clinic",
     "memory",
-    "startup",
-    "distinct_states",
-    "row_passes",
-    "growth",
-    "tables",
-    "workers",
-    "billion",
-)
-QUICK_NAMES = (
-    "startup",
-    "distinct_states",
-    "row_passes",
-    "growth",
-    "tables",
-    "workers",
-    "billion",
+    *QUICK_NAMES,
 )
 MOST_LOST = 0.2
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")

@@ -308,7 +308,7 @@ OWN_TOLERANCES = (
 )
 TINY = {
     "certificates/certifying.py": 3,  # shares to try one after the other
-    "plans/auto.py": 1,  # seconds of an episode, to divide by
+    "plans/search.py": 1,  # seconds of an episode, to divide by
 }
 
 

@@ -235,7 +235,7 @@ def test_a_sparse_basis_of_the_users_equals_its_dense_form(small_queue: bw.Tabul
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lower": [0.0, 1.0]}, r"lower bound has shape \(2,\), expected \(3\)"),
+        ({"lower": [0.0, 1.0]}, r"lower bound has shape \(2,\), expected \(3,\)"),
         ({"upper": float("nan")}, r"upper bound is NaN, expected a number"),
         ({"upper": "high"}, r"upper bound is not an array of numbers"),
         ({"lower": 2.0, "upper": 1.0}, r"lower bound 2.0 of coefficient 0 exceeds its upper 1.0"),

@@ -199,9 +199,7 @@ class TabularBackend(Backend[TabularModel]):
 
     def state_text(self, state: Any, place: int) -> str:
         labels = self.model.state_labels
-        if labels:
-            return labels[place]
-        return f"{state[0]:g}" if len(state) == 1 else super().state_text(state, place)
+        return labels[place] if labels else super().state_text(state, place)
 
     def state_label(self, state: Any) -> str | None:
         names = self.model.state_labels
