@@ -8,6 +8,7 @@ lost. The cost of a period is x + 60 a^3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,9 @@ def single_queue(
 def geometric(n_states: int, decay: float) -> FloatArray:
     """Return probabilities proportional to decay^x on 0, ..., n_states - 1."""
     checks.positive(decay, "decay", below=1.0)
-    mass = decay ** np.arange(n_states, dtype=np.float64)
-    return np.asarray(mass / mass.sum())
+    # Products one by one: powers differ between machines, and models are told apart by their data.
+    mass = np.cumprod(np.append(1.0, np.full(n_states - 1, decay)))
+    return np.asarray(mass / fsum(mass))
 
 
 def _initial(initial: Any, n_states: int, decay: float) -> Any:
