@@ -30,7 +30,6 @@ from .values import Exactly, Numbers, approximate_values, optimal_values, policy
 Floats = NDArray[np.float64]
 
 BOUND = 1e-12  # a bound may be above the truth by this share: the rounding of the number itself
-CANCELLED = 1e-12  # share of costs and gains that rounding may leave where they cancel
 USEFUL = 1e-4  # loss of a lower bound that a user would not notice
 ROUNDED = 4e-15  # columns this close to dependent cannot be told from dependent ones
 _ENDS = {"CONVERGED", "CYCLING", "ITERATION_LIMIT"}
@@ -235,8 +234,9 @@ class _Judge:
         chances[pairs] = 1.0
         paid = _occupancy(model, chances) @ np.abs(model.cost[pairs])
         self.gross = float(paid) / (1.0 - model.discount)  # costs and gains may cancel
-        allowed = SUMS * scale + CANCELLED * self.gross + self.zero
-        self.found.check(off <= allowed, "cost", f"off by {off:.3g} of {scale:.3g}")
+        self.found.check(
+            off <= SUMS * scale + self.zero, "cost", f"off by {off:.3g} of {scale:.3g}"
+        )
 
     def _bounds(self) -> None:
         """The lower bound is below the optimal cost, the violation is not understated."""
@@ -279,10 +279,8 @@ class _Judge:
                 found.check(loss - claimed <= allowed, f"certificate {term}", text)
         above = float(Fraction(certificate.value) - self.optimum)
         found.check(above <= allowed, "certificate value", f"above the optimum by {above:.3g}")
-        # It may be rounded up, and what costs and gains leave of each other is rounded.
-        more = float(Fraction(certificate.cost) - self.cost)
-        most = SUMS * (scale + self.gross) + self.zero
-        right = -(SUMS * scale + CANCELLED * self.gross + self.zero) <= more <= most
+        more, allowed = float(Fraction(certificate.cost) - self.cost), SUMS * scale + self.zero
+        right = -allowed <= more <= allowed + SUMS * self.gross  # it may be rounded up
         found.check(right, "certificate cost", f"off by {more:.3g} of {scale:.3g}")
         checked = bw.verify(model, certificate)
         failed = [f"{c.term} {c.claimed}, {c.found}" for c in checked.checks if not c.passed]
