@@ -30,7 +30,6 @@ from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.common.threads import one_thread
 from bellweight.program import open_coefficients
 from bellweight.program.active_set import optimum
-from bellweight.program.all_rows import TabularRows
 from bellweight.program.doubts import doubts_of, rounded_coefficients, rounded_rows
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.precise_optimum import cannot_be_unbounded, precise_moments
@@ -167,14 +166,17 @@ class PenaltyProgram:
     def _with_nothing_open(self, found: Solution, reference: FloatArray | None) -> Solution:
         """Choose the coefficients that the dual does not determine; the dual does not change."""
         rows = self.rows
-        if found.status is not Status.OPTIMAL or not isinstance(rows, TabularRows):
+        if found.status is not Status.OPTIMAL:
             return found
         if len(found.keys) >= len(self.functions.kept) or not self._can_be_precise:
             return found
         cost = np.array(rows.pair_cost)
         cost[found.keys] += self.regularisation * found.dual
+        paid = rows.with_cost(cost)
+        if paid is None:
+            return found
         coef = open_coefficients.decided(
-            rows.with_cost(cost), self.functions.kept, _no_bounds(rows), found.coef, found.keys,
+            paid, self.functions.kept, _no_bounds(rows), found.coef, found.keys,
             found.dual,
         )  # fmt: skip
         if coef is None:
