@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  $(PYTHON) -m venv $(VENV); }
 	@echo "Installing Bellweight and its pinned dependencies into $(VENV) (a minute or two the first time) ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib src || true  # on all cores; pip would use one
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib src || true  # on all cores; pip would use one
 	@touch $@
 
 demo: $(STAMP)  ## Solve a queue and prove it, then a network, and write a page that shows it

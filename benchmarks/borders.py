@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import exponent
 from scipy import sparse
 
 import bellweight as bw
@@ -133,11 +134,6 @@ def _seconds(passage: Any, given: Any, folder: Path) -> float:
     begin = time.process_time()
     passage(given, folder)
     return time.process_time() - begin
-
-
-def exponent(transitions: list[int], seconds: list[float]) -> float:
-    """Return the slope of log(seconds) over log(transitions)."""
-    return float(np.polyfit(np.log(transitions), np.log(np.maximum(seconds, 1e-6)), 1)[0])
 
 
 def table(sizes: list[int], only: str | None = None) -> list[dict[str, Any]]:

@@ -6,13 +6,12 @@ second line is the same simulation through `evaluate` with two workers against o
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 import numpy as np
 from hand_network import greedy_costs
 from measure import Line, take_turns
-from simulation import busy, hashing
+from simulation import evaluated
 
 import bellweight as bw
 from bellweight.common.streams import stream_keys
@@ -81,19 +80,5 @@ def against_hand(
 
 def two_workers(model: bw.EventModel, policy: bw.Greedy) -> Line:
     """Compare two workers with one."""
-    if (os.cpu_count() or 1) < 2:
-        return Line("network.workers", skipped="there is only one core")
     evaluate = partial(bw.evaluate, model, policy, 8 * EPISODES, horizon=HORIZON, seed=1)
-    (two_time, two), (one_time, one), (two_hashing, _), (one_hashing, _) = take_turns(
-        4,
-        partial(evaluate, jobs=2),
-        partial(evaluate, jobs=1),
-        partial(hashing, threads=2),
-        partial(hashing, threads=1),
-    )
-    ratio = one_time / two_time
-    reason = busy(ratio, 1.7, two_hashing, one_hashing)
-    if reason:
-        return Line("network.workers", skipped=reason)
-    wrong = "" if one == two else f"two workers give {two.mean}, one {one.mean}"
-    return Line("network.workers", two_time, "s", one_time, ratio, 1.7, wrong=wrong)
+    return evaluated("network.workers", 4, evaluate, 1.7)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from hand_network import worst_rows
-from measure import Line, growth, take_turns
+from measure import Line, growth
 from network import value_function
-from simulation import busy, hashing
+from second_core import two_against_one
 
 import bellweight as bw
 
@@ -79,19 +79,11 @@ def _two_threads(rows: Any, coef: np.ndarray) -> Line:
         rows.jobs = jobs
         return rows.separate(coef, 1.0)
 
-    (two_time, two), (one_time, one), (two_hashing, _), (one_hashing, _) = take_turns(
-        REPEATS,
-        partial(separate, 2),
-        partial(separate, 1),
-        partial(hashing, threads=2),
-        partial(hashing, threads=1),
-    )
-    ratio = one_time / two_time
-    reason = busy(ratio, 1.7, two_hashing, one_hashing)
-    if reason:
-        return Line("row_passes.threads", skipped=reason)
-    wrong = "" if np.array_equal(one.close, two.close) else "two threads find other rows"
-    return Line("row_passes.threads", two_time, "s", one_time, ratio, 1.7, wrong=wrong)
+    def differ(two: Any, one: Any) -> str:
+        return "" if np.array_equal(one.close, two.close) else "two threads find other rows"
+
+    two, one = partial(separate, 2), partial(separate, 1)
+    return two_against_one("row_passes.threads", REPEATS, two, one, 1.7, differ)
 
 
 def _best(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -17,12 +17,23 @@ import platform
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from measure import ENVIRONMENT, HEADER, Line, losses
 
+QUICK_NAMES = (
+    "startup",
+    "distinct_states",
+    "row_passes",
+    "growth",
+    "tables",
+    "workers",
+    "billion",
+)
 NAMES = (
     "alp_full",
     "alp_resolve",
@@ -34,22 +45,7 @@ NAMES = (
     "policy_generation",
     "clinic",
     "memory",
-    "startup",
-    "distinct_states",
-    "row_passes",
-    "growth",
-    "tables",
-    "workers",
-    "billion",
-)
-QUICK_NAMES = (
-    "startup",
-    "distinct_states",
-    "row_passes",
-    "growth",
-    "tables",
-    "workers",
-    "billion",
+    *QUICK_NAMES,
 )
 MOST_LOST = 0.2
 PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
@@ -92,13 +88,22 @@ def main() -> int:
 
 
 def measured(name: str, quick: bool = False) -> list[Line]:
-    """Run one benchmark; one that breaks off misses its target and leaves the others alone."""
-    try:
-        run = importlib.import_module(name).run
-        lines: list[Line] = run(quick=True) if quick and name in QUICK_NAMES else run()
-    except Exception as problem:
-        traceback.print_exc()
-        return [Line(name, wrong=f"broke off with {type(problem).__name__}: {problem}")]
+    """Run one benchmark in a process of its own: what others leave in memory is not its own.
+
+    One that breaks off misses its target and leaves the others alone.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(figures, name, quick).result()
+        except Exception as problem:
+            traceback.print_exc()
+            return [Line(name, wrong=f"broke off with {type(problem).__name__}: {problem}")]
+
+
+def figures(name: str, quick: bool) -> list[Line]:
+    """Return what a benchmark measures in this process."""
+    run = importlib.import_module(name).run
+    lines: list[Line] = run(quick=True) if quick and name in QUICK_NAMES else run()
     return lines
 
 

@@ -35,10 +35,8 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.streams import stream_keys
 from bellweight.policies import Policy
 from bellweight.problems.queue_network import QueueNetwork
+from bellweight.reproduce.network.runs import OTHER_TIE_ORDER
 from bellweight.simulation import mean_and_half_width
-
-BEST_ORDER = (2, 7, 0, 1, 5, 6, 4, 3)
-"""The best of the 72 static priorities, queues from 0."""
 
 _START, _EVENTS, _GAINS = range(3)  # the streams of an episode
 
@@ -144,7 +142,7 @@ def main(words: Sequence[str] | None = None) -> int:
     settings = {k: v for k, v in vars(given).items() if k not in ("out", "blocks")}
     given.out.mkdir(parents=True, exist_ok=True)
     network = QueueNetwork()
-    base = network.static_priority(BEST_ORDER)
+    base = network.static_priority(OTHER_TIE_ORDER)
     rollout = bw.Rollout(base, paths=given.paths, horizon=given.horizon, clear=given.clear)
     paths = Paths(network.model(), base)
     found = []

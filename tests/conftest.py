@@ -45,8 +45,9 @@ LONGEST = (
     "test_kernels", "test_readme", "test_report_browser", "test_surroundings", "test_fuzz",
     "test_row_blocks", "test_order_problems", "test_examples", "test_certificate",
     "test_certificate_forgery", "test_contraction", "test_event_exact", "test_event_model",
-    "test_step_model", "test_cli", "test_table1", "test_parallel", "test_reproduce_all",
-    "test_new", "test_packaging", "test_rich_bases", "test_pricing", "test_notebooks",
+    "test_step_model", "test_cli", "test_table1", "test_parallel", "test_table_passes",
+    "test_reproduce_all", "test_new", "test_packaging", "test_rich_bases", "test_pricing",
+    "test_notebooks",
 )  # fmt: skip
 """Files that take ten seconds of CPU or more, the longest first."""
 

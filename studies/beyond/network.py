@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bellweight.basis import Polynomial
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.streams import derived_seed
 from bellweight.evaluation.evaluate import rollout_of
@@ -26,7 +25,7 @@ from bellweight.plans.resampling import Resampled, redrawn
 from bellweight.policies import Policy, Uniform
 from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
-from bellweight.reproduce.network.runs import OTHER_TIE_ORDER
+from bellweight.reproduce.network.runs import BASIS, BEST_STATIC, LAST_BUFFER, OTHER_TIE_ORDER
 from bellweight.reproduce.paper import TABLE2_HORIZON
 from bellweight.reproduce.runs import without_warnings
 from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
@@ -34,9 +33,6 @@ from bellweight.solve import Result, solve
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, Fixed, FromPolicy
 
-BASIS = Polynomial(2)
-LAST_BUFFER = "Last buffer first"
-BEST_STATIC = "Best static priority"
 PLAIN = "Plain ALP"
 REGULARISED = "Regularised ALP"
 GOOD = "Regularised, a good policy's states"
@@ -77,7 +73,7 @@ class Arena:
         self.network = QueueNetwork()
         self.model = self.network.model()
         self.last_buffer = self.network.last_buffer_first()
-        self.best_static = self.network.static_priority([i - 1 for i in OTHER_TIE_ORDER])
+        self.best_static = self.network.static_priority(OTHER_TIE_ORDER)
         self.simulation = Simulation(occupancy_episodes, TABLE2_HORIZON)
         self._seed, self._n, self._episodes, self._jobs = seed, states, episodes, jobs
         self._known: dict[tuple[int, str], FloatArray] = {}

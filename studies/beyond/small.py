@@ -7,13 +7,12 @@ from typing import Any
 
 from bellweight import exact
 from bellweight.basis import Affine, Polynomial
-from bellweight.common.status import Status
 from bellweight.models import TabularModel
 from bellweight.plans.enrichment import Enriched
 from bellweight.plans.relatives import PointwiseMaximum, SelfGuided, SmoothedALP
 from bellweight.problems import scheduling, single_queue
-from bellweight.reproduce.runs import finished, without_warnings
-from bellweight.solve import Result, solve
+from bellweight.reproduce.runs import solved, without_warnings
+from bellweight.solve import solve
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 from bellweight.weights.steps import Adaptive, Anderson
 from studies.beyond.network import Entry
@@ -92,11 +91,10 @@ def steps() -> list[Entry]:
     }  # fmt: skip
     found = []
     for name, (model, basis, method) in runs.items():
-        with without_warnings():
-            result: Result = finished(solve(model, basis, method, judge=False))
+        result = solved(model, basis, method)
         numbers = {
             "iterations": len(result.history),
-            "status": Status(result.status).name,
+            "status": result.status.name,
             "residual": result.reported.one_norm,
             "cost": result.cost and result.cost.mean,
         }

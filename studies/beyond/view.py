@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellweight.display import Column, Table
+from bellweight.reproduce.network.runs import BEST_STATIC, LAST_BUFFER
 from bellweight.reproduce.network.summary import Estimate, estimate
 from bellweight.reproduce.paper import TABLE2, Printed
 from bellweight.reproduce.tables import compared_cost, long_table
@@ -17,9 +18,7 @@ from bellweight.reproduce.verdicts import Compared, Verdict, Word, interval
 from studies.beyond.network import (
     AUTO,
     AUTO_BASELINES,
-    BEST_STATIC,
     GOOD,
-    LAST_BUFFER,
     PLAIN,
     REGULARISED,
     WITH_BASELINES,
@@ -330,11 +329,7 @@ def _plain_table(found: Beyond, part: str, title: str, columns: tuple[Column, ..
 
 
 def _number(key: str, heading: str, form: str = "{:,.4f}") -> Column:
-    return Column(key, heading, _written(form))
-
-
-def _written(form: str) -> Callable[[Any], str]:
-    return form.format
+    return Column(key, heading, form.format)
 
 
 def _percent(key: str, heading: str) -> Column:

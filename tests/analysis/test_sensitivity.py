@@ -113,3 +113,11 @@ def test_bad_grids_are_refused(queue: bw.TabularModel) -> None:
     found = bw.analysis.sensitivity(queue, BASIS, [0.1], [0.1])
     with pytest.raises(bw.errors.ArgumentError, match=r"step_size is 0\.3"):
         found.grid("cost", 0.3)
+
+
+@pytest.mark.parametrize("name", ["nope", "status", 5])
+def test_the_grid_of_what_is_no_number_is_refused(
+    found: bw.analysis.Sensitivity, name: str
+) -> None:
+    with pytest.raises(bw.errors.ArgumentError, match=r"name is .* one of 'temperature'"):
+        found.grid(name)

@@ -11,7 +11,7 @@ import pytest
 from cli_runs import failure, solved
 
 import bellweight as bw
-from bellweight.cli import exits, parse
+from bellweight.cli import exits, sources
 from bellweight.cli.main import run
 from bellweight.cli.progress import Progress
 from bellweight.cli.sampling import SampleWords, sample
@@ -278,11 +278,11 @@ def test_few_states_whose_program_is_bounded_are_warned_of(
 
 def test_networks_can_be_written_on_the_command_line() -> None:
     words = ["arrivals=0.1,0", "services=0.3,0.2", "routes=1,none", "groups=0;1", "decay=0.5"]
-    made = parse.model("queue_network", parse.options(words))
+    made = sources.model("queue_network", sources.options(words))
     assert isinstance(made, bw.EventModel)
     network = QueueNetwork([0.1, 0], [0.3, 0.2], [1, None], [[0], [1]])
     assert made.digest == network.model(decay=0.5).digest
-    assert parse.options(["groups=0,1;2", "upper=none", "compiled=false", "initial=3,4"]) == {
+    assert sources.options(["groups=0,1;2", "upper=none", "compiled=false", "initial=3,4"]) == {
         "groups": [[0, 1], [2]],
         "upper": None,
         "compiled": False,
@@ -316,7 +316,7 @@ def test_every_shipped_problem_is_listed_with_its_defaults(
     # What is listed can be typed: the default data give the default network, up to printed digits.
     whole = [word for word in parameters if word.split("=")[0] in ("routes", "groups", "upper")]
     rates = {"arrivals": QueueNetwork().arrivals, "services": QueueNetwork().services}
-    made = parse.model("queue_network", {**parse.options(whole), **rates})
+    made = sources.model("queue_network", {**sources.options(whole), **rates})
     assert made.digest == network.digest
 
 

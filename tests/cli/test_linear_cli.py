@@ -14,7 +14,7 @@ from cli_runs import failure, solved
 
 import bellweight as bw
 from bellweight.backends import Point
-from bellweight.cli import exits, parse
+from bellweight.cli import exits, parse, sources
 from bellweight.cli.main import run
 from bellweight.report.document import result_document
 
@@ -244,7 +244,7 @@ def test_wrong_usage_is_one_line(
     [
         (["--option", "size=huge"], "'tiny', 'small', 'large'"),
         (["--option", "capacity=0"], "capacity is 0"),
-        (["--option", "arrivals=1,2"], "targets has shape (3,), expected (2)"),
+        (["--option", "arrivals=1,2"], "targets has shape (3,), expected (2,)"),
         (["--option", "discount=1"], "discount is 1"),
         (["--horizon", "10"], "horizon 10 leaves out"),
     ],
@@ -266,11 +266,11 @@ def test_tabular_models_still_refuse_episodes(capsys: pytest.CaptureFixture[str]
 def test_the_parameters_of_the_clinic_can_be_typed(clinic: bw.LinearModel) -> None:
     words = ["size=tiny", "capacity=2", "targets=1,2", "arrivals=2,1", "penalties=100,1",
              "diversion_costs=200,5", "horizon=none"]  # fmt: skip
-    made = parse.model("scheduling", parse.options(words))
+    made = sources.model("scheduling", sources.options(words))
     assert isinstance(made, bw.LinearModel)
     assert made.digest == clinic.digest
-    assert "clinic" in dict(parse.problem_list())["scheduling"]
-    assert "size=small" in parse.problem_parameters("scheduling")
+    assert "clinic" in dict(sources.problem_list())["scheduling"]
+    assert "size=small" in sources.problem_parameters("scheduling")
 
 
 def test_factories_may_return_linear_models(

@@ -55,3 +55,5 @@ def test_they_are_listed_and_solved(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_broken_one_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be loaded: AttributeError" in failure(["solve", "broken"], capsys)[1]
     assert "int" in failure(["solve", "nothing"], capsys)[1]
+    told = failure(["solve", "nothing", "--option", "size=3"], capsys)[1]
+    assert "there is no --option size: there are none" in told

@@ -126,6 +126,24 @@ def test_phases_of_a_cycle_come_back(cycling_of_three: bw.TabularModel, tmp_path
     assert_same(result, loaded)
 
 
+def test_phases_come_back_with_model_and_basis(
+    cycling_of_three: bw.TabularModel, tmp_path: Path
+) -> None:
+    def powers(states: np.ndarray) -> np.ndarray:
+        return np.hstack([states**k for k in range(4)])
+
+    basis = bw.Custom(powers, ["1", "x", "x^2", "x^3"])
+    result = bw.solve(cycling_of_three, basis, bw.PIA(cycles="average"))
+    result.save(tmp_path / "result.npz")
+    loaded = bw.Result.load(tmp_path / "result.npz", cycling_of_three, basis)
+    assert loaded.average is not None
+    for one in (loaded, *loaded.phases, loaded.average):
+        assert one.policy.model is cycling_of_three
+        assert np.array_equal(
+            one.policy.basis(cycling_of_three.states), powers(np.arange(5.0)[:, None])
+        )
+
+
 def test_a_custom_basis_comes_back_as_a_note_and_still_acts(
     small_queue: bw.TabularModel, tmp_path: Path
 ) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
+
+from bellweight.display.charts import Chart, Line, palette_of
+from bellweight.display.colours import COLOURS
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.drawing import draw
 
@@ -15,6 +19,25 @@ def test_a_cost_of_short_episodes_below_the_bound_is_drawn() -> None:
     assert shown is not None
     assert shown[0] < 29.0
     assert 220.0 < shown[1] < 4000.0
+
+
+def test_a_gap_that_is_rounding_does_not_set_the_scale() -> None:
+    found = [Between("ours", 100.0, None, 100.0 - 1e-11), Between("ours too", 100.0, None, 99.9999)]
+    for rows in (found, [*found, Between("Acting at random", 4000.0)]):
+        low, high = gap_chart(rows).x_range or (0.0, 0.0)
+        assert 0.05 < high - low < 1.0
+        assert low < 99.9999
+        assert high > 100.0
+
+
+def test_what_comes_back_has_the_first_colours() -> None:
+    """The policy and the program, which are in many charts, are told apart best."""
+    x = np.arange(4.0)
+    once = Chart("a", "", "", "", (Line("policy", x, x), Line("once", x, x)), "")
+    often = Chart("b", "", "", "", (Line("policy", x, x), Line("program", x, x)), "")
+    palette = palette_of([once, often, often])
+    found = [palette.of(name).colour for name in ("policy", "program", "once")]
+    assert found == list(COLOURS[:3])
 
 
 def test_no_name_and_no_key_is_cut_in_a_picture() -> None:

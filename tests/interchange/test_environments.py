@@ -198,3 +198,47 @@ def test_where_observations_are_not_the_state_it_is_read_from_the_environment() 
     with pytest.raises(bw.BellweightError, match="observations of AcrobotEnv are not its state"):
         policy_for_gymnasium(policy, seed=1)(observation)
     assert policy_for_gymnasium(policy, seed=1, env=env)(observation) in (0, 1, 2)
+
+
+class HalfNamed(Corridor):
+    """The same, with an attribute `state` that holds nothing: `s` is the state."""
+
+    state = None
+
+
+def test_an_attribute_that_holds_nothing_is_not_the_state() -> None:
+    table, same = from_gymnasium(HalfNamed(), 0.9), from_gymnasium(Corridor(), 0.9)
+    np.testing.assert_array_equal(table.cost, same.cost)
+    assert (table.transition != same.transition).nnz == 0
+
+
+def test_the_state_of_an_environment_is_read_after_its_reset() -> None:
+    env = gymnasium.make("Acrobot-v1").unwrapped
+    model = from_gymnasium(env, 0.9, kind="step", initial=[0.1, 0, 0, 0])
+    act = policy_for_gymnasium(bw.Uniform().on(model), seed=1, env=gymnasium.make("Acrobot-v1"))
+    with pytest.raises(bw.BellweightError, match=r"AcrobotEnv has no state yet: call env\.reset"):
+        act(np.zeros(6))
+
+
+class FromOne(Corridor):
+    """The same; 1 goes left and 2 goes right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Discrete(2, start=1)
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return super().step(action - 1)
+
+
+def test_actions_are_numbered_as_the_environment_does() -> None:
+    env = FromOne()
+    best = bw.exact.optimal(from_gymnasium(env, 0.9)).policy
+    act = policy_for_gymnasium(best, env=env)
+    state, _ = env.reset(seed=1)
+    for _ in range(4):
+        state, _, ended, _, _ = env.step(act(state))
+    assert ended
+    model = from_gymnasium(Drift(), 0.9, kind="step", draws=3)
+    act = policy_for_gymnasium(bw.Uniform().on(model), seed=1)
+    assert {act(np.zeros(1)) for _ in range(20)} == {3, 4}

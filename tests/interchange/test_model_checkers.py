@@ -196,3 +196,11 @@ def test_a_wrong_prism_file_is_an_error_with_its_line(
 ) -> None:
     with pytest.raises(bw.BellweightError, match=said):
         read_prism(written(tmp_path, {**PRISM, ending: text}), 0.9)
+
+
+def test_what_is_no_path_is_refused_by_name() -> None:
+    model = bw.problems.single_queue(capacity=3)
+    with pytest.raises(bw.errors.FileError, match="path is None"):
+        read_model(None, discount=0.9)  # type: ignore[arg-type]
+    with pytest.raises(bw.errors.FileError, match="path is 5"):
+        write_model(model, 5)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import pytest
 import bellweight as bw
 from bellweight.cli.main import run
 from bellweight.interchange import (
+    policy_for_gymnasium,
     policy_frame,
     read_model,
     read_policy,
@@ -243,3 +244,18 @@ def test_names_of_thousands_of_digits_are_names(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     path.write_text("\n".join(["state,action,next,probability,cost", *lines]), encoding="utf-8")
     assert read_model(path, discount=0.9).state_labels == ("0", "12", LONG)
+
+
+def test_results_are_written_and_acted_by_as_their_policies(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    result = bw.solve(queue, bw.Polynomial(2), bw.DIA(), judge=False)
+    written = [
+        write_policy(one, tmp_path / "p.csv").read_bytes() for one in (result, result.policy)
+    ]
+    assert written[0] == written[1]
+    act = policy_for_gymnasium(result)
+    assert [act(np.array(x)) for x in range(13)] == result.policy.table.tolist()
+    for wrong in (lambda: write_policy(5, tmp_path / "p.csv"), lambda: policy_for_gymnasium(5)):
+        with pytest.raises(bw.errors.PolicyError, match=r"^policy is 5, expected a bellweight"):
+            wrong()

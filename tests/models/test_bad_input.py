@@ -113,7 +113,7 @@ BAD_PAIRS = {
     ),
     "cost of wrong length": (
         {"cost": np.ones(4)},
-        r"cost has shape \(4,\), expected \(5\): reshape it",
+        r"cost has shape \(4,\), expected \(5,\): reshape it",
     ),
     "cost as matrix": ({"cost": np.ones((5, 1))}, r"cost has shape \(5, 1\)"),
     "pair_state of wrong length": (
@@ -142,7 +142,7 @@ BAD_PAIRS = {
     ),
     "initial of wrong length": (
         {"initial": np.array([0.5, 0.5])},
-        r"initial has shape \(2,\), expected \(3\): reshape it",
+        r"initial has shape \(2,\), expected \(3,\): reshape it",
     ),
     "initial sum": (
         {"initial": np.array([0.5, 0.25, 0.2])},
@@ -304,7 +304,7 @@ def test_bad_arrays_are_refused(case: str) -> None:
 
 
 BAD_WEIGHTS = {
-    "length": ([0.5, 0.5], r"has shape \(2,\), expected \(31\): reshape it"),
+    "length": ([0.5, 0.5], r"has shape \(2,\), expected \(31,\): reshape it"),
     "negative": (
         np.eye(31)[0] + 0.1 * (np.eye(31)[3] - np.eye(31)[7]),
         r"is -0.1 at state 7, expected no negative entry: set it to zero",
@@ -383,7 +383,7 @@ def test_what_is_no_model_basis_or_method_is_refused(small_queue: bw.TabularMode
         bw.errors.ArgumentError, match=r"seed is -1, expected a whole number of at least"
     ):
         bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(), seed=-1)
-    with pytest.raises(bw.errors.ArgumentError, match=r"moments has shape \(3,\), expected \(2\)"):
+    with pytest.raises(bw.errors.ArgumentError, match=r"moments has shape \(3,\), expected \(2,\)"):
         bw.solve(small_queue, bw.Polynomial(1), bw.Fixed(moments=[1.0, 2.0, 3.0]))
 
 
@@ -492,3 +492,11 @@ def test_rows_that_sum_to_more_than_the_discount_takes_are_refused() -> None:
     given["transition"] = given["transition"] * (1.0 + 5e-9)
     with pytest.raises(bw.errors.ModelError, match="together discount nothing"):
         bw.TabularModel.from_pairs(**given)
+
+
+@pytest.mark.parametrize("value", [np.complex128(0.5), True, "0.5", None])
+def test_what_is_no_real_number_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(bw.errors.ArgumentError, match=r"^temperature is .*positive number"):
+        bw.DIA(temperature=value)
+    with pytest.raises(bw.errors.ModelError, match=r"^discount is .*between 0 and 1"):
+        bw.problems.single_queue(capacity=3, discount=value)

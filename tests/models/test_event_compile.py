@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import bellweight as bw
 from bellweight.cli.progress import Progress
 from bellweight.common.code_cache import cache_folder
 from bellweight.models import kernels
+from bellweight.models.compile import Source
 
 RATES = [0.25, 0.5]  # a list
 PRICES = np.array([0.0, 1.0, 4.0, 9.0, 16.0, 25.0])
@@ -441,3 +443,10 @@ def test_the_digest_does_not_depend_on_our_own_code(monkeypatch: pytest.MonkeyPa
     different = {"probability": [[0.25, 0.25]]}, {"move": [[1], [-1]]}, {"initial": (0,)}
     digests = {build(**{**data, **change}).digest for change in ({}, *different)}
     assert len(digests) == 4
+
+
+def test_threads_that_begin_together_share_one_module() -> None:
+    source = Source("import time\ntime.sleep(0.05)\n", compiled=False)
+    with ThreadPoolExecutor(4) as pool:
+        modules = list(pool.map(lambda _: source.load(), range(4)))
+    assert all(module is modules[0] for module in modules)

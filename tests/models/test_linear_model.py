@@ -274,3 +274,13 @@ def test_the_digest_tells_models_apart() -> None:
     assert shop().digest == shop(name="another name").digest
     assert shop().digest != shop(row_upper=9.0).digest
     assert shop().digest != shop(initial=bw.models.Independent([bw.Law.uniform(2, 5)])).digest
+
+
+def test_a_box_beyond_all_integers_is_too_large_to_be_enumerated() -> None:
+    desk = bw.LinearBuilder(discount=0.9)
+    stock = desk.state("stock", upper=1e30, initial=bw.Law.certain(0))
+    sold = desk.action("sold", upper=3)
+    desk.require(sold <= stock + 3)
+    desk.follow(stock, stock)
+    with pytest.raises(bw.errors.ModelError, match=r"1e\+30 states, expected at most"):
+        desk.build().to_tabular()

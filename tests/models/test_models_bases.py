@@ -223,7 +223,7 @@ def test_a_sparse_basis_of_the_users_equals_its_dense_form(small_queue: bw.Tabul
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lower": [0.0, 1.0]}, r"lower bound has shape \(2,\), expected \(3\)"),
+        ({"lower": [0.0, 1.0]}, r"lower bound has shape \(2,\), expected \(3,\)"),
         ({"upper": float("nan")}, r"upper bound is NaN, expected a number"),
         ({"upper": "high"}, r"upper bound is not an array of numbers"),
         ({"lower": 2.0, "upper": 1.0}, r"lower bound 2.0 of coefficient 0 exceeds its upper 1.0"),
@@ -283,7 +283,7 @@ def test_streaming_in_small_blocks_changes_nothing(
     plain = bw.solve(model, basis, bw.Fixed(weights), judge=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bellweight.program.listed_rows._BLOCK_PAIRS", 3)
-        patch.setattr("bellweight.program.listed_rows._BLOCK_STATES", 2)
+        patch.setattr("bellweight.program.features._BLOCK_STATES", 2)
         patch.setattr("bellweight.program.listed_rows._CACHED_ENTRIES", 0)
         patch.setattr("bellweight.program.listed_rows._WHOLE_PAIRS", 0)
         streamed = bw.solve(model, basis, bw.Fixed(weights), judge=False)

@@ -94,3 +94,8 @@ def test_the_cost_must_be_affine_beyond_the_tail() -> None:
     # The smaller of two endless queues is not affine in either beyond any value of it.
     with pytest.raises(bw.BellweightError, match=r"scopes.tail\[0\] is 2.*not affine"):
         build(RIGHT, upper=None)
+
+
+def test_a_tail_with_a_fraction_is_not_rounded() -> None:
+    with pytest.raises(bw.BellweightError, match=r"scopes.tail is 1.5, expected whole numbers"):
+        build(Scopes(**{**vars(RIGHT), "tail": 1.5}))

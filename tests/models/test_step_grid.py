@@ -95,3 +95,10 @@ def test_whole_coordinates_are_listed_and_nothing_is_interpolated() -> None:
 def test_a_grid_that_does_not_fit_is_refused(change: Any, grid: Any, words: str) -> None:
     with pytest.raises(bw.errors.ModelError, match=words):
         tank(**change).to_tabular(grid=grid)
+
+
+def test_a_rule_sees_real_states_of_a_grid_as_they_are() -> None:
+    listed = tank().to_tabular(grid=[np.array([-1.0, -0.5, 0.5, 1.0]), np.array([0.0, 2.0])])
+    rule = bw.Rule(lambda state: int(state[0] > -0.25))
+    chosen = listed.pair_action[rule.probabilities(listed) == 1.0]
+    assert chosen.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]

@@ -17,7 +17,7 @@ from bellweight.cli.main import run
 from bellweight.common.checks import FloatArray
 from bellweight.common.streams import derived_seed, stream_keys
 from bellweight.evaluation.race import SimulatedRace
-from bellweight.plans import auto
+from bellweight.plans import search
 from bellweight.plans.portfolio import default_regularisations, portfolio
 from bellweight.plans.resampling import redrawn
 from bellweight.simulation import BLOCK
@@ -360,11 +360,11 @@ def test_ctrl_c_keeps_what_a_race_has_decided(monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     plan = bw.Auto({"Fixed": bw.Fixed(), **rules()}, budget=60_000)
-    monkeypatch.setattr(auto, "redrawn", interrupted)
+    monkeypatch.setattr(search, "redrawn", interrupted)
     race = bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
     assert "Interrupted" in str(race)
     assert len(race.races) == 1
-    monkeypatch.setattr(auto, "race", interrupted)
+    monkeypatch.setattr(search, "race", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bw.solve(em.network(), QUADRATIC, plan, rows=rows_of(), simulation=SMALL)
 
@@ -525,3 +525,19 @@ def test_only_policies_and_results_are_brought(brought: Any, words: str) -> None
 def test_a_brought_policy_needs_a_name_of_its_own(small_queue: bw.TabularModel) -> None:
     with pytest.raises(bw.errors.ArgumentError, match="'Fixed' is a candidate and brought"):
         bw.solve(small_queue, bw.Affine(), bw.Auto(brought={"Fixed": bw.Uniform()}))
+
+
+def test_regularisations_that_rows_do_not_take_are_told() -> None:
+    model = bw.problems.computer_ring(3, compiled=False)
+    plan = bw.Auto([bw.Fixed(), bw.plans.Candidate(bw.FromPolicy(), 0.5)], budget=300)
+    few = bw.Simulation(episodes=20, horizon=10)
+    found = bw.solve(model, bw.Affine(), plan, rows=bw.LocalRows(), simulation=few)
+    assert list(found.failed) == ["FromPolicy, smoothed by 0.5"]
+    assert "expected 0 where rows are not listed" in found.failed["FromPolicy, smoothed by 0.5"]
+
+
+def test_what_a_plan_found_takes_part_as_a_result_does(small_queue: bw.TabularModel) -> None:
+    grown = bw.solve(small_queue, bw.Polynomial(1), bw.Enriched(functions=4))
+    race = bw.solve(small_queue, bw.Affine(), bw.Auto([bw.Fixed()], {"grown": grown}))
+    assert race.winner == "grown"
+    assert race.cost.mean == pytest.approx(grown.cost.mean, rel=1e-9)

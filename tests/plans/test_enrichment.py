@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,16 @@ def test_it_shows_itself(grown: bw.plans.EnrichedResult) -> None:
     frame = grown.to_frame("columns")
     assert frame["cost"] == [one.cost.mean for one in grown.rounds]
     assert len(grown.figure().axes) == 2
+
+
+def test_a_bound_that_is_proven_late_is_drawn_from_there_on(
+    grown: bw.plans.EnrichedResult,
+) -> None:
+    first, *others = grown.rounds
+    late = replace(grown, rounds=(replace(first, lower_bound=None, gap=None), *others))
+    (chart,) = late.charts("growth")
+    assert [len(line.x) for line in chart.lines] == [len(grown.rounds), len(others)]
+    assert "bound went from" in chart.alt
 
 
 @pytest.mark.parametrize("basis", [bw.Indicator(), bw.Polynomial(4)], ids=repr)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import bellweight as bw
+from bellweight.cli import exits
+from bellweight.cli.main import run
 from bellweight.models import FactoredModel, Local
 from bellweight.plans import RaisedBound, RaisedBoundResult
 from bellweight.problems.computers import computer_ring
@@ -65,6 +67,9 @@ def test_factored_models_too_and_what_is_found_is_judged_and_saved(tmp_path: Pat
     again = RaisedBoundResult.load(tmp_path / "raised.npz", model)
     assert again.lower_bound == found.lower_bound
     assert again.policy.action([2, 0, 1]) == found.policy.action([2, 0, 1])
+    page = tmp_path / "raised.html"
+    assert run(["report", str(tmp_path / "raised.npz"), "--out", str(page)]) == exits.DONE
+    assert "Raised bound on" in page.read_text(encoding="utf-8")
     assert bw.certify(model, found.result, episodes=20).kind == "exact"
 
 
@@ -104,3 +109,13 @@ def test_other_models_are_refused() -> None:
 def test_regularisation_is_refused() -> None:
     with pytest.raises(bw.errors.ArgumentError, match="expected 0 with LocalRows"):
         bw.solve(machines(), bw.Affine(), RaisedBound(), regularisation=1.0)
+
+
+@pytest.mark.parametrize("levels", [3, "13", (0,), (1, 2.5)])
+def test_levels_are_whole_numbers_above_zero(levels: object) -> None:
+    with pytest.raises(bw.errors.ArgumentError, match=r"^levels"):
+        RaisedBound(levels=levels)  # type: ignore[arg-type]
+
+
+def test_one_level_is_shown_as_it_is_typed() -> None:
+    assert repr(RaisedBound(levels=[2])) == "RaisedBound(levels=(2,))"

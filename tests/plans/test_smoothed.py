@@ -226,3 +226,11 @@ def test_bad_orders() -> None:
     only = bw.plans.SmoothedALP(budget=1.0, weights=bw.Fixed(moments=[1.0, 2.0]))
     with pytest.raises(bw.errors.ArgumentError, match="moments only, expected weights"):
         bw.solve(model, bw.Polynomial(1), only)
+
+
+def test_rows_that_are_not_listed_are_refused() -> None:
+    model, basis = bw.problems.queue_network(compiled=False), bw.PiecewiseLinear([2])
+    plan = bw.plans.SmoothedALP(budget=1.0, weights=bw.Fixed())
+    for rows in (None, bw.LocalRows()):  # without rows, those of all states are taken
+        with pytest.raises(bw.errors.ArgumentError, match="SmoothedALP needs rows that are listed"):
+            bw.solve(model, basis, plan, rows=rows, judge=False)

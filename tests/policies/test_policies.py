@@ -239,3 +239,29 @@ def test_ties_that_plain_digits_leave_open_are_decided_with_twice_the_digits() -
 
     assert (chosen(values) != chosen(moved)).any()
     assert (chosen(values, precise=exact) == chosen(moved, precise=exact)).all()
+
+
+@pytest.mark.parametrize(("state", "action"), [(0, 2), (1, -1), (9, 0)])
+def test_a_dual_outside_the_model_is_no_other_pair_s_dual(
+    two_states: bw.TabularModel, state: int, action: int
+) -> None:
+    stray = bw.policies.Support(np.array([state]), np.array([action]), np.ones(1))
+    with pytest.raises(bw.errors.PolicyError, match="pairs that the model lacks"):
+        stray.over_pairs(two_states)
+
+
+def test_a_state_that_the_model_lacks_lends_nothing() -> None:
+    model = bw.problems.single_queue(capacity=5)
+    vectors = bw.TabularModel.from_pairs(
+        model.cost, model.transition, model.pair_state, model.pair_action, model.discount,
+        model.initial, state_vectors=np.arange(6.0)[:, None],
+    )  # fmt: skip
+    stray = bw.policies.Support(np.array([[7.0]]), np.array([0]), np.ones(1))
+    policy = bw.policies.DualSoftmax(stray, bw.Uniform(), 0.1, 0.1, extend=2.0)
+    with pytest.raises(bw.errors.PolicyError, match="pairs that the model lacks"):
+        policy.probabilities(vectors)
+
+
+def test_fractions_are_no_list_of_actions() -> None:
+    with pytest.raises(bw.errors.PolicyError, match="needs its model to act"):
+        bw.TablePolicy([0.5, 1.0]).action(0)

@@ -241,7 +241,7 @@ def assert_tandem(tabular: bw.TabularModel) -> None:
         ({"groups": ((0, 1), (3,))}, r"groups\[1\] names queue 3, expected 0 to 2"),
         ({"groups": ((0,), (1,))}, "queue 2 has no server"),
         ({"groups": ((0, 1), (1, 2))}, "a queue has two servers"),
-        ({"arrivals": (0.1, 0.1)}, r"arrivals has shape \(2,\), expected \(3\)"),
+        ({"arrivals": (0.1, 0.1)}, r"arrivals has shape \(2,\), expected \(3,\)"),
         ({"arrivals": (0.1, -0.1, 0.0)}, r"arrivals\[1\] is -0.1, expected a probability"),
         ({"services": (0.1, 1.5, 0.0)}, r"services\[1\] is 1.5, expected a probability"),
         ({"services": (0.9, 0.9, 0.9)}, "sum to 1.9, expected at most 1.*divide all rates"),

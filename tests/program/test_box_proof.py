@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import bellweight as bw
+from bellweight.basis import Hinge, Located
 from bellweight.models import Interval, Law, Lipschitz
-from bellweight.program.box_proof import violation_in_box
+from bellweight.program.box_proof import no_bound, repaired_in_box, violation_in_box
 from bellweight.program.box_search import worst_row
 
 ORDERS = np.arange(0.0, 4.0)
@@ -392,3 +393,20 @@ def test_a_result_in_the_plane_is_proven_or_says_why_not() -> None:
     grid = model.to_tabular(grid=33)
     optimum = float(grid.initial @ bw.exact.optimal(grid).values)
     assert 0.5 * optimum < solved[0].lower_bound < optimum + 0.01
+
+
+def test_what_is_constant_on_the_sample_alone_repairs_nothing() -> None:
+    """The hinges differ by one from 0 on, where the sampled states lie; the box begins at -2."""
+    model = inventory(bends=bends)
+    hinges = Located([Hinge((0,), -1.0), Hinge((0,), 0.0)])
+    rows = bw.SampledRows([[0.0], [1.0], [2.0]]).on(model, hinges)
+    assert repaired_in_box(rows, model, np.array([30.0, 0.0])) is None
+    assert no_bound(rows, model) == "the basis has no constant function of its own"
+
+
+def test_a_repair_moves_the_constant_and_no_other_function() -> None:
+    model = inventory(bends=bends)
+    found = repaired_in_box(rows_of(model), model, COEF)
+    assert found is not None
+    assert np.array_equal(found.coef[1:], COEF[1:])
+    assert found.coef[0] == pytest.approx(COEF[0] - found.violation / 0.1)

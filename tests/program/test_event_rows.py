@@ -13,7 +13,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.common import tolerances
-from bellweight.program import EventRows
+from bellweight.program import EventRows, features
 from bellweight.program import listed_rows as row_sources
 
 STATES = em.network_truth().states
@@ -122,7 +122,7 @@ def test_streamed_rows_equal_stored_rows(degree: int, monkeypatch: pytest.Monkey
     before = bw.solve(em.network(), bw.Polynomial(degree), bw.Fixed(), rows=bw.SampledRows(STATES))
     monkeypatch.setattr(row_sources, "_CACHED_ENTRIES", 0)
     monkeypatch.setattr(row_sources, "_BLOCK_PAIRS", 64)
-    monkeypatch.setattr(row_sources, "_BLOCK_STATES", 32)
+    monkeypatch.setattr(features, "_BLOCK_STATES", 32)
     streamed = bound(degree=degree)
     assert stored._matrix is not None
     assert stored._cache is not None
@@ -287,3 +287,26 @@ print(json.dumps({
     "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
 }))
 """
+
+
+@pytest.mark.parametrize(("least", "most"), [(-3, 5), (-3, 200), (-300, -2)])
+def test_negative_whole_states_keep_their_sign(least: int, most: int) -> None:
+    def step(state: Any, action: int, noise: Any) -> Any:
+        return min(max(state[0] + action - int(noise[0]), least), most)
+
+    def cost(state: Any, action: int) -> float:
+        return abs(state[0]) + 0.5 * action
+
+    model = bw.StepModel(
+        dimension=1, actions=2, step=step, cost=cost, discount=0.9, integer=True, lower=least,
+        upper=most, initial=least, noise=bw.Law([0.0, 1.0], [0.5, 0.5]), compiled=False,
+    )  # fmt: skip
+    states = np.arange(least, most + 1)[:, None]
+    rows = bw.SampledRows(states).on(model, bw.Polynomial(2))
+    found, _ = rows.support_of(np.arange(rows.n_pairs))
+    assert np.array_equal(found, np.repeat(states, 2, axis=0))
+    table = bw.program.AllRows().on(model.to_tabular(), bw.Polynomial(2))
+    for part, wanted in zip(
+        rows.rows(np.arange(rows.n_pairs)), table.rows(np.arange(table.n_pairs)), strict=True
+    ):
+        assert np.allclose(part, wanted, rtol=1e-12, atol=1e-9)

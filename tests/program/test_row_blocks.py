@@ -23,7 +23,7 @@ from bellweight.common import workers
 from bellweight.common.checks import IntArray
 from bellweight.common.workers import Pieces
 from bellweight.models.kernels.layouts import Scale
-from bellweight.program import AllRows, ListedRows, listed_rows, row_blocks
+from bellweight.program import AllRows, ListedRows, listed_rows, row_blocks, table_blocks
 from bellweight.program.row_blocks import RowBlock
 from bellweight.program.sampled_rows import EventRows
 
@@ -35,6 +35,7 @@ def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lis
     """Rows in a dozen blocks, none of them stored."""
     monkeypatch.setattr(listed_rows, "_CACHED_ENTRIES", 0)
     monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
+    monkeypatch.setattr(table_blocks, "_MOST_TRANSITIONS", 1_000)
     monkeypatch.setattr(EventRows, "_piece_times", 1)
     if request.param == "table":
         return AllRows().on(em.network().to_tabular(), BASIS)
@@ -53,6 +54,8 @@ def answers(rows: ListedRows) -> list[Any]:
         part = rows.separate(coef, 1.0)
         found += [part.close, part.close_size, part.near, np.array(part.violation)]
         found.append(np.concatenate([slack for _, slack in rows.all_slacks(coef)]))
+    keys = np.arange(1, rows.n_pairs, 3)
+    found.append(rows.weighed(keys, 1.0 / keys, rows.coordinates(None)))
     return found
 
 
@@ -97,6 +100,17 @@ def test_a_pass_finds_what_all_slacks_say(rows: ListedRows) -> None:
         homogeneous = rows.separate(coef, 1.0, homogeneous=True)
         growth = np.asarray(matrix) @ coef
         assert homogeneous.violation == pytest.approx(max(0.0, growth.max()), abs=1e-9)
+
+
+def test_sums_over_rows_are_those_of_the_rows(rows: ListedRows) -> None:
+    """Also where some blocks have none of them, and of none at all."""
+    coordinates = rows.coordinates(None)
+    for keys in (np.arange(0, rows.n_pairs, 2), np.arange(5, 50), np.arange(0)):
+        weights = np.sqrt(keys + 1.0)
+        inner = np.asarray(coordinates.rows(rows.rows(keys)[0]))
+        found = rows.weighed(keys, weights, coordinates)
+        np.testing.assert_allclose(found[:, :-1], inner.T @ inner, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found[:, -1], inner.T @ weights, rtol=1e-9, atol=1e-9)
 
 
 def test_threads_and_processes_say_the_same(rows: ListedRows) -> None:
@@ -184,7 +198,7 @@ def kill_one(folder: Path, killed: list[int]) -> None:
 def test_a_worker_that_dies_in_a_pass_changes_nothing(
     dask: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(listed_rows, "_PIECE_PAIRS", 300)
+    monkeypatch.setattr(table_blocks, "_MOST_TRANSITIONS", 1_000)
     rows = AllRows().on(em.network().to_tabular(), BASIS)
     coef = coefficients()[1]
     expected = rows.separate(coef, 1.0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+from dataclasses import replace
 from html import unescape
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +22,9 @@ import bellweight as bw
 from bellweight.cli import exits
 from bellweight.cli.main import run
 from bellweight.common import files
+from bellweight.report.comparison_page import results_page
+from bellweight.report.document import result_document
+from bellweight.report.subject import Subject
 
 
 @pytest.fixture(scope="module")
@@ -199,10 +204,15 @@ def test_no_half_written_page_is_left(
     page = tmp_path / "page.html"
     page.write_text("what was there before", encoding="utf-8")
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    class Full(io.BytesIO):
+        def writelines(self, lines: object) -> None:
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "_write_text", full)
+    def opened(handle: int, mode: str) -> Full:
+        os.close(handle)
+        return Full()
+
+    monkeypatch.setattr(files.os, "fdopen", opened)
     with pytest.raises(bw.errors.FileError, match="No space left"):
         bw.report(result, page)
     assert page.read_text(encoding="utf-8") == "what was there before"
@@ -358,6 +368,33 @@ def test_a_result_whose_basis_was_not_stored_is_still_reported(
     text = words(bw.report(loaded, tmp_path / "page.html"))
     assert "The states cannot be shown" in text
     assert "Audit of the linear program" in text
+
+
+def test_a_loss_has_no_share_of_a_cost_of_zero(result: bw.Result) -> None:
+    free = replace(result, cost=bw.evaluation.Estimate(0.0), lower_bound=-2.0)
+    page = results_page({"free": Subject(free)}, None, None, None, ())
+    assert "lower bound" in page
+    assert "loss at most" not in page
+
+
+class Given(bw.weights.Method):
+    """A method of a user, which a file cannot hold."""
+
+    def first(self, setup: Any) -> Any:
+        return setup.named_point("uniform", "weights")
+
+
+def test_a_method_that_was_not_stored_goes_by_its_name(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    bw.solve(queue, bw.Polynomial(2), Given()).save(tmp_path / "a.npz")
+    loaded = bw.Result.load(tmp_path / "a.npz", model=queue)
+    assert result_document(loaded)["method"] == "Given()"
+    for subject in (loaded, {"one": loaded, "two": loaded}):
+        text = words(bw.report(subject, tmp_path / "page.html"))
+        assert "Given()" in text
+        assert "placeholder" not in text
+        assert "digest =" not in text
 
 
 def test_nothing_is_made_of_rounding_errors(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ HOSTILE = (
     "<a href='javascript:window.hacked = 3'>click</a>"
     "\"><svg onload='window.hacked = 4'>%{x}$x$"
 )
+STATES = ("new", "good", "fair", "worn", "poor", "quite broken")
 DARK_GROUND = "rgb(20, 24, 29)"
 PATIENCE = 120_000  # milliseconds
 
@@ -144,6 +145,33 @@ def write_events(path: Path) -> None:
     bw.report(found, path, episodes=200)
 
 
+def write_kinks(path: Path) -> None:
+    """Basis functions with long names."""
+    model = network()
+    rows = bw.SampledRows(bw.sample_states(model, 200, seed=1))
+    basis = bw.PiecewiseLinear([1.125, 2.375])
+    found = bw.solve(
+        model, basis, bw.Fixed(), rows=rows, simulation=bw.Simulation(200), seed=2, judge=False
+    )
+    bw.report(found, path, episodes=200)
+
+
+def write_optimal(path: Path) -> None:
+    """A machine whose states have names, and a policy that is proven to be optimal."""
+    wear = np.arange(6)
+    run, service, renew = np.zeros((3, 6, 6))
+    np.add.at(run, (wear, wear), 0.6)
+    np.add.at(run, (wear, np.minimum(wear + 1, 5)), 0.4)
+    service[wear, np.maximum(wear - 2, 0)] = 1.0
+    renew[:, 0] = 1.0
+    cost = np.column_stack([5.0 * wear, np.full(6, 20.0), np.full(6, 30.0)])
+    model = bw.TabularModel.from_arrays(
+        cost, [run, service, renew], 0.95, np.eye(6)[0],
+        action_labels=["run", "service", "renew"], state_labels=list(STATES),
+    )  # fmt: skip
+    bw.report(bw.solve(model, bw.PiecewiseLinear([1, 3]), bw.DIA()), path)
+
+
 def write_linear(path: Path) -> None:
     model = bw.problems.scheduling("tiny")
     found = bw.solve(model, bw.Affine(), bw.DIA(), simulation=bw.Simulation(200), judge=False)
@@ -201,6 +229,8 @@ KINDS = {
     "result": (write_result, 6),
     "grid": (write_grid, 7),
     "events": (write_events, 5),
+    "kinks": (write_kinks, 4),
+    "optimal": (write_optimal, 4),
     "linear": (write_linear, 5),
     "steps": (write_steps, 5),
     "comparison": (write_comparison, 2),
@@ -314,6 +344,43 @@ def test_an_action_has_one_colour_on_the_whole_page(read: Read) -> None:
     found = read("demo").page.evaluate(ACTION_COLOURS)
     assert len(found) > len(dict(found)) >= 3  # some actions occur on both maps
     assert all(dict(found)[name] == colour for name, colour in found)
+
+
+@pytest.mark.parametrize("width", [390, 1_100])
+def test_every_named_state_is_named_and_no_marker_is_cut(
+    width: int, pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages("optimal"), width=width).page
+    for key in ("weights-0", "value", "policy"):
+        ticks = page.locator(f"[data-key={key}] .xtick text").all_text_contents()
+        assert [tick.replace("\N{NO-BREAK SPACE}", " ") for tick in ticks] == list(STATES)
+        ends = page.evaluate(
+            f"""(() => {{ const place = document.querySelector("[data-key={key}] .chart");
+            return [place.layout.xaxis.range, place.data[0].x]; }})()"""
+        )
+        assert ends[0][0] < min(ends[1]) <= max(ends[1]) < ends[0][1]
+    said = page.locator("[data-key=policy] figcaption").text_content()
+    assert said == "In the states shown: run from new, service from fair, renew from worn."
+
+
+def test_a_proven_optimum_is_told_in_a_sentence(read: Read) -> None:
+    """Cost and bound are one point: a chart of it would have two."""
+    page = read("optimal").page
+    assert page.locator("[data-key=gap]").count() == 0
+    said = page.locator("section[aria-labelledby=cost]").text_content() or ""
+    assert "DIA costs 100.335; no policy costs less than 100.335." in said
+
+
+def test_the_key_has_the_colours_of_the_lines_on_a_dark_ground(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages("optimal"), scheme="dark").page
+    figure = page.locator("[data-key=value]")
+    stroke = "all => all.map((one) => getComputedStyle(one).stroke)"
+    key = figure.locator(".key path").evaluate_all(stroke)
+    lines = figure.locator(".scatterlayer .js-line").evaluate_all(stroke)
+    assert key == lines
+    assert len(set(key)) == 2
 
 
 def test_numbers_far_off_are_named_at_the_edge(read: Read) -> None:

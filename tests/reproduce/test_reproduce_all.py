@@ -28,6 +28,7 @@ from bellweight.reproduce import (
     everything,
     folder,
     index,
+    runs,
     verdicts,
 )
 from bellweight.reproduce.clinic import table5
@@ -214,11 +215,9 @@ def test_half_a_result_is_not_taken_for_a_finished_row(
         return replace(bw.solve(*arguments, **options), status=bw.Status.INTERRUPTED)
 
     assert len(list(queue_runs.policies(small_queue))) == 7
-    monkeypatch.setattr(queue_runs, "solve", interrupted)
+    monkeypatch.setattr(runs, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         list(queue_runs.policies(small_queue))
-    for module in (clinic, table5):
-        monkeypatch.setattr(module, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         reproduce.find("table5").reproduce(Settings())
     model = bw.problems.scheduling("small")

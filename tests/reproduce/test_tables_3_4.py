@@ -95,12 +95,12 @@ def test_settings() -> None:
         (100.0, 3.0, False, [], ""),
         (106.0, 3.0, False, [], "no reason is known"),
         (106.0, 3.0, True, [], "ties decide"),
-        (5.0, 0.1, False, [(120.0, 2.0)], "other phase"),
-        (5.0, 0.1, False, [(1_200.0, 2.0)], "no reason is known"),
+        (5.0, 0.1, False, [120.0], "other phase"),
+        (5.0, 0.1, False, [1_200.0], "no reason is known"),
     ],
 )
 def test_verdicts(
-    cost: float, width: float, constant: bool, phases: list[tuple[float, float]], reason: str
+    cost: float, width: float, constant: bool, phases: list[float], reason: str
 ) -> None:
     found = verdicts.clinic(cost, width, Printed(101.0, 1.0), constant, phases)
     assert found.word == ("differs" if reason else "matches")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellweight as bw
-from bellweight.certificates import path_bound, relaxation
+from bellweight.certificates import path_bound, proven_gap, relaxation
 from bellweight.problems.queue_network import QueueNetwork
 from tests.linear_models import shop
 
@@ -90,8 +90,11 @@ def test_a_linear_model_has_a_gap() -> None:
     assert str(gap) in str(bw.certify(model, result, episodes=200))
 
 
-def test_too_few_paths_are_refused(line: bw.EventModel) -> None:
+def test_too_few_paths_are_refused_before_anything_is_computed(
+    line: bw.EventModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = bw.solve(line, KINKS, bw.Fixed(), rows=bw.LocalRows(), judge=False)
+    monkeypatch.setattr(proven_gap, "certify", lambda *_, **__: pytest.fail("it was certified"))
     with pytest.raises(bw.BellweightError, match="at least 40"):
         result.gap(line, episodes=100, paths=3)
     with pytest.raises(bw.BellweightError, match="confidence"):

@@ -9,7 +9,7 @@ import pytest
 
 import bellweight as bw
 from bellweight.results.judgement import judge
-from bellweight.results.result import dual_text, value_text
+from bellweight.results.summary import dual_text, value_text
 
 
 @pytest.fixture(scope="module")

@@ -119,3 +119,10 @@ def test_exact_values_are_those_of_a_result_or_its_policy(queue: bw.TabularModel
 def test_a_name_of_a_room_is_told_where_it_lives() -> None:
     with pytest.raises(AttributeError, match=r"write bellweight\.program\.AllRows"):
         _ = bw.AllRows
+
+
+def test_a_file_is_not_loaded_with_what_is_no_model(tmp_path: Path) -> None:
+    queue = bw.problems.single_queue(capacity=9)
+    bw.solve(queue, bw.Polynomial(1), bw.PIA()).save(tmp_path / "found.npz")
+    with pytest.raises(bw.errors.ModelError, match="model is int"):
+        bw.Result.load(tmp_path / "found.npz", model=5)  # type: ignore[arg-type]

@@ -341,7 +341,7 @@ def test_affine_bases_are_in_order(basis: bw.bases.Basis) -> None:
             bw.Custom(lambda s: np.column_stack([np.ones(len(s)), s])),
             "needs an affine value function",
         ),
-        (bw.Affine(lower=[0.0]), r"lower bound has shape \(1,\), expected \(2\)"),
+        (bw.Affine(lower=[0.0]), r"lower bound has shape \(1,\), expected \(2,\)"),
         (bw.Affine(lower=1.0, upper=0.0), "exceeds its upper"),
     ],
 )

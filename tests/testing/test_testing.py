@@ -196,7 +196,7 @@ class Given(bw.policies.Policy):
         (Fickle(np.random.default_rng(0)), r"state 0, action 0 .*when asked again.*rng argument"),
         (Contrary(), r"action\(3\) returned 1 in state 3, expected one of \[0\]"),
         (Given(np.full(155, 0.3)), r"probabilities in state 0 sum to 1.5, expected 1"),
-        (Given(np.full(150, 0.2)), r"probabilities has shape \(150,\), expected \(155\)"),
+        (Given(np.full(150, 0.2)), r"probabilities has shape \(150,\), expected \(155,\)"),
         (Given(np.tile([-0.2, 0.6, 0.2, 0.2, 0.2], 31)), r"-0.2 to state 0, action 0"),
         (bw.TablePolicy(np.full(31, 5)), r"action 5 is not admissible in state 0: expected one of"),
         (bw.TablePolicy(np.zeros(30, dtype=int)), r"one for each of the 31 states"),

@@ -85,7 +85,7 @@ def test_weights_of_a_policy_carry_their_error() -> None:
     [
         (bw.Fixed("uniform"), r"weights is 'uniform'.*Fixed\(moments"),
         (bw.Fixed(np.ones(15) / 15), r"expected \"initial\".*Fixed\(moments"),
-        (bw.Fixed(moments=np.ones(14)), r"moments has shape \(14,\), expected \(15\)"),
+        (bw.Fixed(moments=np.ones(14)), r"moments has shape \(14,\), expected \(15,\)"),
         (bw.Fixed(moments=np.full(15, np.nan)), r"moments\[0\] is nan"),
         (bw.PIA(start="uniform"), "start is 'uniform'"),
         (bw.DIA(start=np.ones(15)), "start is array"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +90,30 @@ def test_from_policy_takes_the_policys_occupancy(small_queue: bw.TabularModel) -
     always = bw.TablePolicy(np.full(31, 4))
     other = bw.solve(small_queue, bw.Polynomial(2), bw.FromPolicy(always))
     np.testing.assert_allclose(other.weights, occupancy_of(small_queue, always), atol=1e-14)
+
+
+def test_from_policy_takes_results_and_nothing_without_a_policy(
+    small_queue: bw.TabularModel,
+) -> None:
+    found = bw.solve(small_queue, bw.Polynomial(1), bw.DIA(), judge=False)
+    assert bw.FromPolicy(found).policy is found.policy  # type: ignore[arg-type]
+    for wrong in (5, bw.FromPolicy, bw.Polynomial(1)):
+        with pytest.raises(bw.errors.PolicyError, match=r"^policy is .*expected a bellweight"):
+            bw.FromPolicy(wrong)  # type: ignore[arg-type]
+
+
+def test_a_policy_that_was_not_stored_is_named(
+    small_queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    class Lazy(bw.policies.Policy):
+        def probabilities(self, model: bw.TabularModel) -> np.ndarray:
+            return bw.Uniform().probabilities(model)
+
+    path = tmp_path / "result.npz"
+    bw.solve(small_queue, bw.Polynomial(1), bw.FromPolicy(Lazy()), judge=False).save(path)
+    method = bw.Result.load(path).method
+    with pytest.raises(bw.errors.ArgumentError, match=r"the policy .*Lazy.* was not stored: build"):
+        bw.solve(small_queue, bw.Polynomial(1), method)
 
 
 def test_start_as_array_or_as_a_method(small_queue: bw.TabularModel) -> None:

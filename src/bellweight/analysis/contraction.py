@@ -122,11 +122,8 @@ class _Duals:
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Return the dual (N,) over all pairs."""
         _, dual = self.solve(weights)
-        return self.spread(dual.keys, dual.values)
-
-    def spread(self, keys: IntArray, values: FloatArray) -> FloatArray:
         every = np.zeros(self.rows.n_pairs)
-        every[keys] = values
+        every[dual.keys] = dual.values
         return every
 
 

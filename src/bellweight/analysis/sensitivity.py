@@ -10,7 +10,7 @@ of the greedy policy, which is the policy one would use.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,8 @@ class Sensitivity:
         wanted = self.step_sizes[0] if step_size is None else step_size
         if wanted not in self.step_sizes:
             raise ArgumentError(f"step_size is {wanted}, expected one of {self.step_sizes}")
+        numbers = tuple(field.name for field in fields(GridPoint) if field.name != "status")
+        checks.one_of(name, "name", numbers)
         values = [float(getattr(s, name)) for s in self.settings if s.step_size == wanted]
         shape = (len(self.smoothing_masses), len(self.temperatures))
         return np.array(values, dtype=np.float64).reshape(shape)

@@ -206,7 +206,8 @@ class Backend(ABC, Generic[AnyModel]):
 
     def state_text(self, state: Any, place: int) -> str:
         """Return the name of a state (d,) with this place among those visited, or its variables."""
-        return f"({', '.join(f'{number:g}' for number in state)})"
+        numbers = ", ".join(f"{number:g}" for number in state)
+        return numbers if len(state) == 1 else f"({numbers})"
 
     def state_label(self, state: Any) -> str | None:
         """Return the label of a state of a dual's support, None where it has none."""

@@ -288,6 +288,11 @@ class Setup(ABC):
 
     def regularised(self, delta: float) -> Self:
         """Return a setup with the same rows and another regularisation: one for each delta."""
+        if self.listed_rows is None:
+            raise ArgumentError(
+                f"regularisation is {delta:g}, expected 0 where rows are not listed: it needs all "
+                "of them; use SampledRows(states), or to_tabular() where states are few"
+            )
         if delta not in self._others:
             other = copy(self)
             other.regularisation, other._program = delta, None

@@ -17,6 +17,7 @@ from bellweight.basis.core import variable_names
 from bellweight.common import checks, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ArgumentError
+from bellweight.common.workers import limited
 from bellweight.exact.occupancy import exact_occupancy, policy_chain
 from bellweight.models import TabularModel
 from bellweight.policies import DualSoftmax, Greedy, Policy, Support, Uniform, checked_probabilities
@@ -61,7 +62,8 @@ class TabularSetup(Setup):
         return super().program(reference)
 
     def occupancy(self, policy: Policy) -> Occupancy:
-        return exact_occupancy(self.rows.model, policy)
+        with limited(self.jobs):
+            return exact_occupancy(self.rows.model, policy)
 
     def occupied(self, occupancy: Occupancy) -> Point:
         assert occupancy.weights is not None
@@ -83,7 +85,8 @@ class TabularSetup(Setup):
         return Greedy.from_values(self.rows, coef, dual)
 
     def cost(self, policy: Policy) -> Estimate:
-        return Estimate(self.backend.exact_cost(policy))
+        with limited(self.jobs):
+            return Estimate(self.backend.exact_cost(policy))
 
     def dual_share(self, occupancy: Occupancy, dual: Support, policy: Policy) -> float | None:
         assert occupancy.weights is not None
@@ -196,9 +199,7 @@ class TabularBackend(Backend[TabularModel]):
 
     def state_text(self, state: Any, place: int) -> str:
         labels = self.model.state_labels
-        if labels:
-            return labels[place]
-        return f"{state[0]:g}" if len(state) == 1 else super().state_text(state, place)
+        return labels[place] if labels else super().state_text(state, place)
 
     def state_label(self, state: Any) -> str | None:
         names = self.model.state_labels

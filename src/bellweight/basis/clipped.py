@@ -59,19 +59,12 @@ class ClippedProducts(Basis):
     def function_names(self, dimension: int) -> tuple[str, ...]:
         self._check(dimension)
         variables = variable_names(dimension)
-        return tuple(
-            " * ".join(f"min({variables[i]}, {k})" for i, k in zip(group, levels, strict=True))
-            for group in self.groups
-            for levels in product(self.levels, repeat=len(group))
-        )
+        clipped = self._clipped()
+        return tuple(" * ".join(f"min({variables[i]}, {k})" for i, k in own) for own in clipped)
 
     def terms(self, dimension: int) -> list[Term]:
         self._check(dimension)
-        return [
-            tuple(clip(i, k) for i, k in zip(group, levels, strict=True))
-            for group in self.groups
-            for levels in product(self.levels, repeat=len(group))
-        ]
+        return [tuple(clip(i, k) for i, k in own) for own in self._clipped()]
 
     def parts(self, dimension: int) -> list[Part]:
         self._check(dimension)
@@ -83,6 +76,14 @@ class ClippedProducts(Basis):
             tails = (self.levels[-1],) * len(group)
             parts.append(Part(columns, group, _Clip(levels), tails))
         return parts
+
+    def _clipped(self) -> list[list[tuple[int, int]]]:
+        """Return for each function its coordinates with their levels."""
+        return [
+            list(zip(group, levels, strict=True))
+            for group in self.groups
+            for levels in product(self.levels, repeat=len(group))
+        ]
 
     def _check(self, dimension: int) -> None:
         for group in self.groups:

@@ -33,8 +33,7 @@ class _PerCoordinate(Basis):
 
     def __post_init__(self) -> None:
         single = isinstance(self.bases, Basis)
-        members = (self.bases,) if single else _members(self.bases, type(self).__name__)
-        _check_members(members, type(self).__name__)
+        members = _members((self.bases,) if single else self.bases, type(self).__name__)
         object.__setattr__(self, "bases", self.bases if single else members)
 
     def on(self, states: FloatArray) -> Self:
@@ -186,7 +185,6 @@ class Stacked(Basis):
         upper: Any = None,
     ) -> None:
         given = _members(members if bases is None else bases, "Stacked")
-        _check_members(given, "Stacked")
         object.__setattr__(self, "bases", given)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
@@ -206,8 +204,7 @@ class Stacked(Basis):
         return [terms[k] for terms, columns in listed for k in columns]
 
     def function_names(self, dimension: int) -> tuple[str, ...]:
-        wanted = self._wanted(dimension)
-        members = zip(self.bases, wanted, strict=True)
+        members = zip(self.bases, self._wanted(dimension), strict=True)
         named = [(basis.function_names(dimension), columns) for basis, columns in members]
         return tuple(names[k] for names, columns in named for k in columns)
 
@@ -272,11 +269,7 @@ def _product_part(column: int, factors: list[_Factor]) -> Part:
 def _members(bases: Any, owner: str) -> tuple[Basis, ...]:
     if not isinstance(bases, Sequence) or len(bases) == 0:
         raise BasisError(f"{owner} got {bases!r}, expected a basis or a list of bases")
-    return tuple(bases)
-
-
-def _check_members(members: tuple[Any, ...], owner: str) -> None:
-    for k, member in enumerate(members):
+    for k, member in enumerate(bases):
         if not isinstance(member, Basis):
             raise BasisError(
                 f"basis {k} of {owner} is {member!r}, expected a basis such as Polynomial(2)"
@@ -286,6 +279,7 @@ def _check_members(members: tuple[Any, ...], owner: str) -> None:
                 f"basis {k} of {owner} has bounds of its own, which would be lost: give them to "
                 f"{owner}(..., lower=, upper=), one for each function or one for all"
             )
+    return tuple(bases)
 
 
 def _check_size(counts: list[int]) -> None:

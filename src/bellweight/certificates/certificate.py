@@ -59,8 +59,8 @@ _ADVICE = {
     "policy, more episodes",
     "priced": "a better policy, or more episodes",
     "box": "a basis with more functions, rows at more states, a better policy, more episodes",
-    "unproven": "LocalRows() where the parts of the model are local, or information relaxation: "
-    "result.gap(model, paths=200)",
+    "unproven": "LocalRows() where the parts of the model are local, lipschitz= or bends= of a "
+    "step model, or information relaxation: result.gap(model, paths=200)",
 }
 _MUCH = 0.01  # of the value: a repair that takes more is told in words
 

@@ -9,7 +9,12 @@ from typing import Any
 from bellweight.backends import backend_of
 from bellweight.certificates.certifying import certify
 from bellweight.certificates.path_program import is_network, path_bound
-from bellweight.certificates.relaxation import RelaxedBound, TooManyStatesError, relaxed_bound
+from bellweight.certificates.relaxation import (
+    RelaxedBound,
+    TooManyStatesError,
+    checked_steps,
+    relaxed_bound,
+)
 from bellweight.certificates.upper_cost import chosen_episodes, upper_cost
 from bellweight.common import checks
 from bellweight.models import Model
@@ -43,6 +48,8 @@ def found_gap(
     # Two simulated limits hold together with the confidence if each may fail half as often.
     each = 0.5 * (1.0 + checks.positive(confidence, "confidence", below=1.0))
     seed = result.fresh_seed if seed is None else checks.count(seed, "seed", least=0)
+    if relaxed:
+        checked_steps(model, paths, horizon, each)  # before the certificate takes its time
 
     settings: dict[str, Any] = {"seed": seed, "jobs": jobs}
     found = certify(model, result, policy, episodes=episodes, confidence=confidence, **settings).gap

@@ -112,6 +112,8 @@ _TOLD = ("kind", "value", "cost", "bound")
 
 
 def _short(value: Any) -> str:
+    if value is None:
+        return "nothing"
     return number_text(value) if isinstance(value, float) else str(value)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellweight.cli import parse
+from bellweight.cli import sources
 from bellweight.cli.help import Command, Group, examples
 from bellweight.cli.output import check_kept, check_writable
 from bellweight.cli.progress import Progress
@@ -47,7 +47,7 @@ Source = Annotated[
         metavar="SOURCE",
         help="A problem (see bellweight problems), a model file (.npz, .csv, .tra, .drn), a Python "
         "file whose function model() returns one, or file.py:FUNCTION.",
-        autocompletion=parse.complete_source,
+        autocompletion=sources.complete_source,
     ),
 ]
 Options = Annotated[
@@ -119,8 +119,8 @@ def prepared(
     None where no source is named.
     """
     check_writable(*writes)
-    for read in (*reads, None if source is None else parse.source_file(source)):
+    for read in (*reads, None if source is None else sources.source_file(source)):
         check_kept(read, *writes)
     with Progress("preparing the model", context.obj) as progress:
-        built = None if source is None else parse.model(source, parse.options(options or []))
+        built = None if source is None else sources.model(source, sources.options(options or []))
         yield built, progress

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellweight.cli import exits, parse, sampling, solving
+from bellweight.cli import exits, parse, sampling, solving, sources
 from bellweight.cli.app import (
     BASIS,
     FILES,
@@ -87,12 +87,18 @@ def solve(
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="dia: of the softmax.", rich_help_panel=METHOD),
+        typer.Option(
+            metavar="NUMBER",
+            help="dia: how far its policy spreads over actions with dual mass.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     smoothing_mass: Annotated[
         float | None,
         typer.Option(
-            metavar="NUMBER", help="dia: pull towards the target.", rich_help_panel=METHOD
+            metavar="NUMBER",
+            help="dia: how strongly its policy is pulled to the target.",
+            rich_help_panel=METHOD,
         ),
     ] = None,
     step_size: Annotated[
@@ -160,7 +166,8 @@ def solve(
         int | None,
         typer.Option(
             min=1,
-            help="How many states have rows; 5,000 by default (not for linear models).",
+            help="How many states have rows (not for linear models). Without this and the next at "
+            "most 2,000 that acting at random meets, and for step models all over the box.",
             rich_help_panel=SAMPLE,
         ),
     ] = None,
@@ -168,8 +175,8 @@ def solve(
         StatesFrom | None,
         typer.Option(
             metavar="WHERE",
-            help="Where they come from: initial (the initial distribution) or random (where the "
-            "random policy goes). [default: initial]",
+            help="Where they come from: initial (the initial distribution, also with --states "
+            "alone) or random (where acting at random leads; 5,000 states with this alone).",
             rich_help_panel=SAMPLE,
         ),
     ] = None,
@@ -332,25 +339,25 @@ def problems(
         typer.Argument(
             metavar="NAME",
             help="One of them: its parameters, as --option of other commands takes them.",
-            autocompletion=parse.complete_source,
+            autocompletion=sources.complete_source,
         ),
     ] = None,
     json: JsonFile = None,
 ) -> int:
     """List the problems that come with Bellweight and with other installed packages."""
     check_writable(json)
-    found = dict(parse.problem_list())
+    found = dict(sources.problem_list())
     screen = console(json)
     if problem is None:
         say(screen, _listed(found))
     else:
-        parameters = parse.problem_parameters(problem)
+        parameters = sources.problem_parameters(problem)
         say(screen, "\n".join([f"{problem}: {found[problem]}", *parameters]))
         one = f" --option {parameters[0]}" if parameters else ""
         say(screen, f"\nSolve it: bellweight solve {problem}{one}")
     if json is not None:
         listed = [
-            {"name": name, "about": about, "parameters": parse.problem_parameters(name)}
+            {"name": name, "about": about, "parameters": sources.problem_parameters(name)}
             for name, about in found.items()
         ]
         write_document(json, {"problems": listed})

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 
 import typer
 
-from bellweight.cli import commands, exits, first_look, parse, portfolio, reproducing, saved
+from bellweight.cli import (
+    commands,
+    exits,
+    first_look,
+    parse,
+    portfolio,
+    reproducing,
+    saved,
+    sources,
+)
 from bellweight.cli.app import app
 from bellweight.cli.output import Interrupted, complain, one_line, patient, short_warnings
 from bellweight.cli.sampling import StatesFrom
@@ -19,15 +28,15 @@ COMMANDS = (commands, saved, portfolio, reproducing)
 """Modules that add their commands to the app when they are imported."""
 
 CHECKS = {
-    "source": parse.check_source,
-    "model": parse.check_source,
-    "problem": parse.check_problem,
+    "source": sources.check_source,
+    "model": sources.check_source,
+    "problem": sources.check_problem,
     "basis": parse.check_basis,
     "name": parse.check_reproduced,
-    "result": parse.check_there,
-    "results": parse.check_there,
-    "files": parse.check_there,
-    "certificate": parse.check_there,
+    "result": sources.check_there,
+    "results": sources.check_there,
+    "files": sources.check_there,
+    "certificate": sources.check_there,
     "method": parse.check_word(parse.MethodName, "--method"),
     "cycles": parse.check_word(parse.Cycles, "--cycles"),
     "states_from": parse.check_word(StatesFrom, "--states-from"),

@@ -37,16 +37,14 @@ def load(paths: Sequence[Path], model: Model | None) -> dict[str, Result]:
 
 def subject(paths: Sequence[Path], model: Model | None) -> Presentable | dict[str, Result]:
     """Return what the files hold: one comparison or answer of a plan, or several results."""
-    from bellweight import plans
     from bellweight.common import files
     from bellweight.evaluation.evaluate import Comparison
+    from bellweight.plans.race_result import RaceResult
+    from bellweight.results.base import PlanResult
     from bellweight.results.result import Result
 
     if len(paths) == 1:
-        held: Presentable = files.load(
-            paths[0], Result, Comparison, plans.RaceResult, plans.ResampledResult,
-            plans.EnrichedResult, plans.PointwiseMaximumResult, plans.SelfGuidedResult,
-        )  # fmt: skip
+        held: Presentable = files.load(paths[0], Result, Comparison, RaceResult, PlanResult)
         if not isinstance(held, Result):
             return held
     found = load(paths, model)

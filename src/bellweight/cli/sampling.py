@@ -6,7 +6,7 @@ Their occupancies are simulated. Where rows come from sampled states, these are 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -36,18 +36,13 @@ _SOURCES = {
 
 
 @dataclass(frozen=True)
-class SampleWords:
-    """What was said about states and simulation; None where nothing was."""
+class SampleWords(parse.Words):
+    """What was said about states and simulation."""
 
     states: int | None = None
     states_from: StatesFrom | None = None
     episodes: int | None = None
     horizon: int | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that were given."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in found.items() if value is not None}
 
     def flags(self) -> list[str]:
         """Return the words to repeat in a command that goes on."""

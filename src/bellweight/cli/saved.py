@@ -111,13 +111,13 @@ def certify(
 
     with prepared(context, model, option, reads=[result], writes=[out]) as (built, progress):
         saved = reporting.load_one(result, built)
+        if paths > 0:
+            progress.tell("relaxing what is known of the future")
+            relaxed = saved.gap(built, episodes=episodes, paths=paths, seed=seed, jobs=jobs)
         progress.tell("computing the certificate")
         found = certified(built, saved, episodes=episodes, seed=seed, jobs=jobs)
         if out is not None:
             found.save(out)
-        if paths > 0:
-            progress.tell("relaxing what is known of the future")
-            relaxed = saved.gap(built, episodes=episodes, paths=paths, seed=seed, jobs=jobs)
     say(console(None), str(found))
     if paths > 0:
         say(console(None), f"with {paths:,} paths\n{relaxed}")

@@ -28,7 +28,7 @@ _CAN_GO_ON = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(parse.Words):
     """When to stop, as far as the command line says."""
 
     tol: float | None = None
@@ -109,12 +109,11 @@ def job(
     from bellweight.solve import Result
     from bellweight.weights.loop import Stop
 
-    given = {key: value for key, value in vars(limits).items() if value is not None}
+    given = limits.given()
     if resume is None:
         chosen = parse.basis(basis, model), parse.method(words, model)
         return Job(model, *chosen, Stop(**given), None, sample, regularisation or 0.0)
     named = [parse.flag(key) for key in (*words.given(), *basis.given())]
-    named += ["--method"] if words.method is not None else []
     named += ["--regularisation"] if regularisation is not None else []
     if named:
         raise parse.usage(f"--resume keeps the saved basis and method: leave out {named[0]}")
@@ -181,7 +180,7 @@ class Commands:
 def text(result: Result, job: Job, commands: Commands) -> str:
     """Return what to print about a result, in the words of the command line."""
     from bellweight.display import facts_text
-    from bellweight.results.result import headline, summary
+    from bellweight.results.summary import headline, summary
 
     told = [fact for fact in summary(result) if fact[0] != "next"]
     told += [_policy_fact(result, job)] if job.sample is None else job.sample.told()

@@ -12,4 +12,7 @@ def meant(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word.lower(), words, n=1, cutoff=0.55)
     if near:
         return f"did you mean {near[0]}?"
-    return f"expected {', '.join(words[:-1])} or {words[-1]}" if words[1:] else f"expected {words}"
+    if not words:
+        return "there are none"
+    *others, last = words
+    return f"expected {', '.join(others)} or {last}" if others else f"expected {last}"

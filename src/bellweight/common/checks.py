@@ -47,7 +47,8 @@ def float_array(
         for want, given in zip(shape, array.shape + (0,) * len(shape), strict=False)
     )
     if array.shape != expected:
-        wanted = "(" + ", ".join("any" if n == -1 else str(n) for n in shape) + ")"
+        sizes = ", ".join("any" if n == -1 else str(n) for n in shape)
+        wanted = f"({sizes},)" if len(shape) == 1 else f"({sizes})"
         raise error(f"{name} has shape {array.shape}, expected {wanted}: reshape it")
     first = first_index(~np.isfinite(array)) if finite else None
     if first is not None:
@@ -82,7 +83,7 @@ def first_index(mask: BoolArray) -> tuple[int, ...] | None:
 
 def discount_factor(value: Any) -> float:
     """Return a discount factor strictly between zero and one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if not is_real(value):
         raise ModelError(f"discount is {value!r}, expected a number strictly between 0 and 1")
     if not 0.0 < value < 1.0:
         raise ModelError(
@@ -148,7 +149,7 @@ def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> fl
 
 def positive(value: Any, name: str, *, below: float = np.inf, closed: bool = False) -> float:
     """Return a number in (0, below), or (0, below] when `closed`."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if not is_real(value):
         raise ArgumentError(f"{name} is {value!r}, expected a positive number")
     number = float(value)
     inside = 0.0 < number < below or (closed and number == below)
@@ -160,26 +161,35 @@ def positive(value: Any, name: str, *, below: float = np.inf, closed: bool = Fal
 
 def at_least_zero(value: Any, name: str) -> float:
     """Return a finite number that is not negative."""
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or isinstance(value, bool) or not 0.0 <= float(value) < np.inf:
+    if not is_real(value) or not 0.0 <= float(value) < np.inf:
         raise ArgumentError(f"{name} is {value!r}, expected a number of zero or more")
     return float(value)
 
 
 def count(value: Any, name: str, least: int = 1) -> int:
     """Return a whole number that is at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if not is_whole(value) or value < least:
         raise ArgumentError(f"{name} is {value!r}, expected a whole number of at least {least}")
     return int(value)
 
 
 def state_index(state: Any, n_states: int, error: type[BellweightError] = ModelError) -> int:
     """Return the index of one of n states."""
-    if isinstance(state, bool) or not isinstance(state, int | np.integer):
+    if not is_whole(state):
         raise error(f"state is {state!r}, expected an index from 0 to {n_states - 1}")
     if not 0 <= state < n_states:
         raise error(f"state {state} does not exist: expected 0 to {n_states - 1}")
     return int(state)
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number; truth values are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Return whether a value is a real number; truth values are none."""
+    return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def distinct(labels: Sequence[str], name: str) -> tuple[str, ...]:

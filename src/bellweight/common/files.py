@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeAlias, TypeVar
 
@@ -132,10 +132,15 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a text whole or not at all."""
-    return write_whole(path, lambda stream: _write_text(stream, text))
+    return write_parts(path, [text])
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> Path:
+def write_parts(path: str | os.PathLike[str], parts: Iterable[str]) -> Path:
+    """Write a text whole or not at all, one part after the other."""
+    return write_whole(path, lambda stream: stream.writelines(part.encode() for part in parts))
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> Path:
     """Write a file through a temporary neighbour, so that `path` is complete or untouched."""
     target = path_of(path)
     try:
@@ -356,10 +361,6 @@ def _stored_name(field: dataclasses.Field[Any]) -> str:
 
 def _describe(value: Any) -> str:
     return getattr(value, "__qualname__", None) or repr(value)
-
-
-def _write_text(stream: BinaryIO, text: str) -> None:
-    stream.write(text.encode())
 
 
 def _umask() -> int:

@@ -48,7 +48,9 @@ def value_text(value: Any) -> str:
         return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, tuple | list):
         inner = ", ".join(map(value_text, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+        if isinstance(value, list):
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
     if isinstance(value, dict):
         return f"{{{', '.join(map(str, value))}}}"
     if isinstance(value, type):

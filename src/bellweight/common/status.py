@@ -56,8 +56,8 @@ _REMEDIES = {
     "smoothing (larger smoothing_mass) or a smaller step_size",
     Status.TIME_LIMIT: "resume with a larger Stop(max_seconds=...)",
     Status.INTERRUPTED: "pass the result as resume= to continue",
-    Status.CYCLING: "give the method step_size=Adaptive(), or take the phase that suits you from "
-    "result.phases",
+    Status.CYCLING: "give the method step_size=bellweight.weights.Adaptive(), or take the phase "
+    "that suits you from result.phases",
     Status.INACCURATE: "lower the polynomial degree, rescale the states, or drop basis functions "
     "that are nearly dependent",
     Status.UNBOUNDED: "add constraint states or price over a larger box, or put bounds on the "

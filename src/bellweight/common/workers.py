@@ -2,20 +2,25 @@
 
 Threads are the default; `joblib.parallel_config` names another backend. On a Dask cluster every
 piece is sent once and stays with the workers; when one dies, Dask makes what it held again, from
-the scheduler's copy. Which pieces there are does not depend on the workers, and answers come in the
-order of the pieces: results are the same for any number of workers.
+the scheduler's copy. Which pieces there are does not depend on the workers, answers come in the
+order of the pieces, and sums are added in an order that their number decides: results are the same
+for any number of workers.
 """
 
 from __future__ import annotations
 
+import operator
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
-from itertools import cycle, starmap
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from itertools import starmap, zip_longest
+from typing import Any, Self
 
-from joblib import Parallel, delayed
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import get_active_backend
 
 from bellweight.common import checks
@@ -25,17 +30,28 @@ _checked: weakref.WeakSet[Any] = weakref.WeakSet()  # clients whose workers were
 
 
 class Pieces:
-    """Pieces of data; `map` applies a function to each of them, wherever they are."""
+    """Pieces of data; `map` applies a function to each of them, wherever they are.
 
-    def __init__(self, pieces: Sequence[Any]) -> None:
+    Pieces among the shared arguments of a function are not shared: each piece gets its own one, or
+    all of them the only one. So a cluster keeps these, too. With `by_threads` the pieces are not
+    sent to processes of the same machine, which would get them anew in every pass; with `once` a
+    cluster does not keep them.
+    """
+
+    def __init__(
+        self, pieces: Iterable[Any], *, by_threads: bool = False, once: bool = False
+    ) -> None:
         self._pieces = list(pieces)
+        self._by_threads = by_threads
+        self._once = once
+        self._stays = False
         self._held: dict[int, list[Any]] = {}  # futures of the pieces, by the client's identity
 
     def __len__(self) -> int:
         return len(self._pieces)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_pieces": self._pieces, "_held": {}}  # a client is its process's own
+        return {**self.__dict__, "_held": {}}  # a client is its process's own
 
     def map(
         self,
@@ -45,14 +61,53 @@ class Pieces:
         only: Sequence[int] | None = None,
     ) -> list[Any]:
         """Return work(piece, *shared) for every piece, or for those named only, in order."""
-        chosen = range(len(self._pieces)) if only is None else only
-        if len(chosen) <= 1:
-            return [work(self._pieces[k], *shared) for k in chosen]
-        client = dask_client()
+        chosen = range(len(self)) if only is None else only
+        client = self._client(len(chosen))
         if client is not None:
-            return self._on_cluster(client, work, shared, chosen)
+            return list(client.gather(self._on_cluster(client, work, shared, chosen)))
+        return list(self._here(work, shared, chosen, jobs))
+
+    def staying(self) -> Self:
+        """Return the same pieces for passes too short for the way to a cluster: threads do them."""
+        other = copy(self)
+        other._by_threads = other._stays = True
+        return other
+
+    def _client(self, n: int) -> Any | None:
+        """Return the client of the cluster where so many pieces are worked on, if there is one."""
+        return dask_client() if n > 1 and not self._stays else None
+
+    def each(self, work: Callable[..., Any], *shared: Any, jobs: int | None = None) -> Self:
+        """Return the same answers as pieces, which stay where they were made."""
+        client, answers = self._client(len(self)), copy(self)
+        if client is None:
+            answers._pieces, answers._held = self.map(work, *shared, jobs=jobs), {}
+            return answers
+        held = self._on_cluster(client, work, shared, range(len(self)))
+        answers._pieces, answers._held = [None] * len(self), {id(client): held}
+        return answers
+
+    def total(self, work: Callable[..., Any], *shared: Any, jobs: int | None = None) -> Any:
+        """Return the sum of the same answers; a cluster adds them up where they are."""
+        client, every = self._client(len(self)), range(len(self))
+        if client is None:
+            return _in_pairs(self._here(work, shared, every, jobs), operator.add)
+
+        def add(one: Any, other: Any) -> Any:
+            return client.submit(operator.add, one, other, pure=False)
+
+        return _in_pairs(self._on_cluster(client, work, shared, every), add).result()
+
+    def _here(
+        self, work: Callable[..., Any], shared: Sequence[Any], chosen: Sequence[int],
+        jobs: int | None,
+    ) -> Iterator[Any]:  # fmt: skip
+        given = [(self._pieces[k], *_own(k, shared)) for k in chosen]
+        if len(given) <= 1:
+            yield from starmap(work, given)
+            return
         try:
-            return list(in_order(work, [(self._pieces[k], *shared) for k in chosen], jobs))
+            yield from in_order(work, given, jobs, by_threads=self._by_threads)
         except BrokenExecutor as problem:
             raise WorkerError(
                 f"a worker process died in a pass ({type(problem).__name__}): use fewer jobs if "
@@ -61,30 +116,98 @@ class Pieces:
             ) from problem
 
     def _on_cluster(
-        self, client: Any, work: Callable[..., Any], shared: tuple[Any, ...], chosen: Sequence[int]
+        self, client: Any, work: Callable[..., Any], shared: Sequence[Any], chosen: Sequence[int]
     ) -> list[Any]:
+        """Return futures of the answers.
+
+        Data is submitted, not scattered: what a dead worker held is then made again. Dask advises
+        against large data in a graph; this is sent once.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            common: Any = [None if isinstance(part, Pieces) else part for part in shared]
+            if not all(part is None or np.isscalar(part) for part in common):
+                common = client.submit(_same, common, pure=False)
+            places = [place for place, part in enumerate(shared) if isinstance(part, Pieces)]
+            own = [shared[place]._sent_to(client) for place in places]
+            held, n = self._sent_to(client), len(chosen)
+            given = [[part[k % len(part)] for k in chosen] for part in own]
+            asked = [work] * n, [held[k] for k in chosen], [common] * n, [places] * n
+            return list(client.map(_done, *asked, *given, pure=False))
+
+    def _sent_to(self, client: Any) -> list[Any]:
+        """Return futures of the pieces, which are sent when they are first asked for.
+
+        What is used once goes along with the work.
+        """
+        if self._once:
+            return self._pieces
         if id(client) not in self._held:
-            # Submitted, not scattered: what a dead worker held is then made again. Dask advises
-            # against large pieces in a graph; these are sent once.
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Sending large graph")
-                held = _sent_in_turn(client, self._pieces)
-            self._held = {id(client): held}
-        held = self._held[id(client)]
-        given = [client.submit(_same, part, pure=False) for part in shared]
-        asked = [client.submit(work, held[k], *given, pure=False) for k in chosen]
-        return list(client.gather(asked))
+            self._held = {id(client): _sent(client, self._pieces)}
+        return self._held[id(client)]
+
+
+def _own(k: int, shared: Iterable[Any]) -> Iterator[Any]:
+    """Yield what piece number k gets of shared arguments."""
+    for part in shared:
+        yield part._pieces[k % len(part)] if isinstance(part, Pieces) else part
+
+
+def _done(
+    work: Callable[..., Any], piece: Any, common: list[Any], places: list[int], *own: Any
+) -> Any:
+    """Do the work on a piece, whose own arguments stand at some places among the common ones."""
+    given = list(common)
+    for place, part in zip(places, own, strict=True):
+        given[place] = part
+    return work(piece, *given)
+
+
+class Ranges(Pieces):
+    """Pieces that belong to ranges of a list, which begin at `starts`."""
+
+    def __init__(
+        self, pieces: Iterable[Any], starts: Sequence[int], *, by_threads: bool = False
+    ) -> None:
+        super().__init__(pieces, by_threads=by_threads)
+        self.starts = list(starts)
+
+    def split(self, vector: Any, *, once: bool = False) -> Pieces:
+        """Return what belongs to each piece of an array over the list."""
+        return Pieces(np.split(vector, self.starts[1:]), once=once)
+
+
+def _in_pairs(parts: Iterable[Any], add: Callable[[Any, Any], Any]) -> Any:
+    """Return the sum of parts: of neighbours first, then of neighbouring sums.
+
+    No more than a few sums are waiting at any time, and far workers can add most of them at once.
+    """
+    waiting: list[tuple[int, Any]] = []  # sums of fewer and fewer parts
+    for part in parts:
+        count, whole = 1, part
+        while waiting and waiting[-1][0] == count:
+            count, whole = 2 * count, add(waiting.pop()[1], whole)
+        waiting.append((count, whole))
+    whole = waiting.pop()[1]
+    while waiting:
+        whole = add(waiting.pop()[1], whole)
+    return whole
 
 
 def in_order(
-    work: Callable[..., Any], given: Sequence[tuple[Any, ...]], jobs: int | None
+    work: Callable[..., Any],
+    given: Sequence[tuple[Any, ...]],
+    jobs: int | None,
+    *,
+    by_threads: bool = False,
 ) -> Iterator[Any]:
     """Yield work(*arguments) for all given arguments, in order, by as many workers as `jobs` says.
 
-    All cores by default.
+    By default, as many as `joblib.parallel_config(n_jobs=...)` says, and else all cores.
     """
-    workers = -1 if jobs is None else checks.count(jobs, "jobs")
-    backend, _ = get_active_backend(prefer="threads")
+    wanted = get_active_backend()[1] if jobs is None else checks.count(jobs, "jobs")
+    workers = -1 if wanted is None else wanted
+    backend, _ = get_active_backend(prefer="threads", require="sharedmem" if by_threads else None)
     if not getattr(backend, "uses_threads", False):
         run = Parallel(n_jobs=workers, return_as="generator")
         yield from run(delayed(work)(*arguments) for arguments in given)
@@ -98,13 +221,24 @@ def in_order(
         yield from pool.map(lambda arguments: work(*arguments), given)
 
 
-def _sent_in_turn(client: Any, pieces: Sequence[Any]) -> list[Any]:
-    """Send one piece to each worker in turn; a piece of a worker that dies goes to another one."""
-    workers = cycle(sorted(client.nthreads()) or [None])
-    return [
-        client.submit(_same, piece, pure=False, workers=worker, allow_other_workers=bool(worker))
-        for piece, worker in zip(pieces, workers, strict=False)
-    ]
+def limited(jobs: int | None) -> AbstractContextManager[Any]:
+    """Return a context in which so many workers are used where nothing else is said."""
+    return nullcontext() if jobs is None else parallel_config(n_jobs=jobs)
+
+
+def _sent(client: Any, pieces: Sequence[Any]) -> list[Any]:
+    """Send neighbouring pieces to the same worker; those of one that dies go to another one."""
+    workers, n = sorted(client.nthreads()) or [None], len(pieces)
+    shares = np.array_split(np.arange(n), len(workers))
+    sent: list[Any] = [None] * n
+    # To each worker in turn: one that had nothing to do yet would take pieces from the others.
+    for turn in zip_longest(*shares):
+        for worker, k in zip(workers, turn, strict=True):
+            if k is not None:
+                sent[k] = client.submit(
+                    _same, pieces[k], pure=False, workers=worker, allow_other_workers=bool(worker)
+                )
+    return sent
 
 
 def dask_client() -> Any | None:

@@ -7,7 +7,8 @@ and, for those who cannot see it, a sentence (`alt`) with a table of its numbers
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from bellweight.display.table import Column, Table, number_text, short_text
 
 _MOST_ROWS = 200
 _MANY_ROWS = 12  # names beside steps; of more, only those are shown that are taken
+_FEW_POINTS = 30  # of a line; each of so few has a marker
+_MARKER_ROOM = 0.03  # share of an axis that a marker at its end takes
 _LEAST_POINTS = 3  # with fewer, a sentence says more than a picture
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -43,15 +46,31 @@ class Line:
 
     @property
     def owner(self) -> str | None:
-        """The owner whose colour it takes, None where it has no owner."""
-        return None if self.style in ("band", "rule", "ticks") else self.who or self.label
+        """The owner whose colour it takes, None where it has none, or one for each point."""
+        nobody = self.style in ("band", "rule", "ticks") or self.marks
+        return None if nobody else self.who or self.label
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether its points have markers, as those of a line with few points."""
+        return self.style in ("line", "steps") and len(self.x) <= _FEW_POINTS
 
     @property
     def positions(self) -> _Array:
         """Where there are points that carry a message of their own, each of them."""
-        none = self.style in ("band", "rule")
-        found: _Array = self.x[:0] if none else self.x[np.isfinite(self.y * self.x)]
+        found: _Array = self.x[self._speaks]
         return found
+
+    @property
+    def places(self) -> list[tuple[str, float]]:
+        """Their positions, as exactly as a picture shows them, and their rows."""
+        points = zip(self.x[self._speaks].tolist(), self.y[self._speaks].tolist(), strict=True)
+        return [(f"{x:.6g}", y) for x, y in points]
+
+    @property
+    def _speaks(self) -> _Array:
+        known: _Array = np.isfinite(self.y * self.x)
+        return known & (self.style not in ("band", "rule"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +96,26 @@ class Chart:
     def is_worth_drawing(self) -> bool:
         """Whether a picture tells more than its sentence: from three points on.
 
-        Rows of named points count together; along an axis one line alone must have them, at
-        different positions.
+        Rows of named points count together, those that coincide once; along an axis one line
+        alone must have them, at different positions.
         """
         if self.y_names is not None:
-            return sum(len(line.positions) for line in self.lines) >= _LEAST_POINTS
+            return len({place for line in self.lines for place in line.places}) >= _LEAST_POINTS
         return max((len(np.unique(line.positions)) for line in self.lines), default=0) >= (
             _LEAST_POINTS
         )
+
+    @property
+    def x_shown(self) -> tuple[float, float] | None:
+        """The range that is shown at first: with room for names and markers at its ends."""
+        if self.x_names is not None:
+            low, high = self.x_range or (0.0, len(self.x_names) - 1.0)
+            return low - 0.5, high + 0.5
+        if self.x_range is None:
+            return None
+        low, high = self.x_range
+        room = _MARKER_ROOM * (high - low) * any(line.is_marked for line in self.lines)
+        return low - room, high + room
 
     @property
     def y_shown(self) -> tuple[float, float] | None:
@@ -196,16 +227,26 @@ Picture = Chart | HeatMap
 def palette_of(pictures: Sequence[Picture]) -> Palette:
     """Return the colours of a page: one for each policy and one for each action in all charts."""
     palette = Palette()
+    owners = [
+        name for picture in pictures if isinstance(picture, Chart) for name in _owners(picture)
+    ]
+    times = Counter(owners)
+    # The first colours differ most: they go to those that come back from chart to chart.
+    for name in sorted(owners, key=lambda name: times[name] == 1):
+        palette.of(name)
     for picture in pictures:
-        if isinstance(picture, Chart):
-            for line in picture.lines:
-                for name in reversed(line.marks):  # the first row stands on top
-                    palette.of(name)
-                if line.owner is not None and not line.marks:
-                    palette.of(line.owner)
-        else:
+        if isinstance(picture, HeatMap):
             palette.meet_actions(picture.z_names or ())
     return palette
+
+
+def _owners(chart: Chart) -> Iterator[str]:
+    """Yield the names of a chart that have a colour, each once."""
+    known: list[str] = []
+    for line in chart.lines:
+        known += reversed(line.marks)  # the first row stands on top
+        known += [line.owner] if line.owner is not None else []
+    yield from dict.fromkeys(known)
 
 
 def visible_heights(lines: Sequence[Line], x_range: tuple[float, float]) -> tuple[float, float]:

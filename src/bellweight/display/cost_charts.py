@@ -13,6 +13,7 @@ from bellweight.display.table import interval_text, number_text
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FAR = 2.0  # times the reach: farther numbers do not set the scale
+_LEAST_ROOM = 5e-4  # share of a cost: what is closer cannot be told apart in a picture
 _MUCH = 10.0  # times the next smaller difference
 _MOST_SAID = 8  # differences that the sentence below a chart names
 
@@ -82,9 +83,10 @@ def scale_of(
     # Costs of short episodes may be below a bound, which is one for all time.
     left, right = min(best, proven) - _FAR * reach, max(best, proven) + _FAR * reach
     inside = shown[(shown >= left) & (shown <= right)]
-    if len(inside) == len(shown):
+    least = _LEAST_ROOM * abs(best)
+    if len(inside) == len(shown) and float(np.ptp(inside)) > least:
         return None
-    room = 0.12 * float(np.ptp(inside)) or 0.05 * abs(best) or 1.0
+    room = max(0.12 * float(np.ptp(inside)), least) or 1.0
     return float(inside.min()) - room, float(inside.max()) + room
 
 

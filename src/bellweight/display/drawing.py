@@ -69,8 +69,9 @@ def _draw_chart(axes: Axes, chart: Chart, palette: Palette) -> None:
         _draw_line(axes, line, palette, sideways=chart.y_names is not None)
     if chart.log_y:
         axes.set_yscale("log")
-    if chart.x_range is not None and chart.x_range[0] < chart.x_range[1]:
-        axes.set_xlim(chart.x_range)
+    shown = chart.x_shown
+    if shown is not None and shown[0] < shown[1]:
+        axes.set_xlim(shown)
     if chart.y_range is not None:
         axes.set_ylim(chart.y_range)
     _name(axes, chart)
@@ -133,7 +134,7 @@ def _draw_line(axes: Axes, line: Line, palette: Palette, *, sideways: bool) -> N
         )
     else:
         step = "steps-post" if line.style == "steps" else "default"
-        few = marker if len(line.x) <= 30 and line.style != "rule" else ""
+        few = marker if line.is_marked else ""
         axes.plot(
             line.x, line.y, color=color, linestyle=dash, linewidth=1.5, drawstyle=step,
             marker=few, markersize=4, label=label,
@@ -142,7 +143,7 @@ def _draw_line(axes: Axes, line: Line, palette: Palette, *, sideways: bool) -> N
 
 def _look(line: Line, palette: Palette) -> tuple[str, Any, str]:
     """Return colour, dash and marker of a line."""
-    if line.owner is None or line.marks:
+    if line.owner is None:
         return NEUTRAL, ":" if line.style == "rule" else "-", "o"
     look = palette.of(line.owner)
     return look.colour, _DASHES[look.place % len(_DASHES)], _MARKERS[look.place % len(_MARKERS)]

@@ -37,7 +37,6 @@ def convergence_figure(
     differences: Mapping[str, Sequence[float]],
     *,
     noise: float | None = None,
-    title: str = "",
 ) -> Figure:
     """Draw successive differences by iteration, one curve for each method, on a log axis.
 
@@ -64,7 +63,6 @@ def convergence_figure(
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     light_frame(axes)
     axes.legend(frameon=False, loc="best")
-    axes.set_title(title, fontsize="medium", loc="left")
     return figure
 
 

@@ -28,10 +28,12 @@ _DIGITS = 9
 _MOST_LETTERS = 40
 _LETTERS_A_LINE = 17  # of a name beside a narrow chart; longer ones are broken into lines
 _LETTERS_ON_WIDE = 30  # the same where there is room
+_LETTERS_BELOW = 60  # of all names below a chart; with more they are turned
 _MOST_NAMES = 30
 _MOST_HEIGHTS = 12  # names beside steps
 _DECADES = 2.5, 7.0  # of a log axis on which every power of ten is named, and nothing else
 _MANY = 60
+_FIXED_SPACE = "\N{NO-BREAK SPACE}"
 _ROW, _FRAME, _HEIGHT = 46, 80, 380  # pixels: a named row, what is around rows, other charts
 
 
@@ -156,16 +158,15 @@ def _patch(colour: str) -> str:
 
 
 def _look(line: Line, palette: Palette) -> tuple[str, int]:
-    if line.owner is None or line.marks:
+    if line.owner is None:
         return NEUTRAL, 0
     look = palette.of(line.owner)
     return look.colour, look.place
 
 
 def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
-    sideways = chart.y_names is not None
     layout: dict[str, Any] = {
-        "xaxis": _axis(chart.x_label, chart.x_names, chart.x_range, names_x=True),
+        "xaxis": _axis(chart.x_label, chart.x_names, chart.x_shown, names_x=True),
         "yaxis": _axis(chart.y_label, chart.y_names, chart.y_range, names_x=False),
         "showlegend": False,
     }
@@ -179,11 +180,7 @@ def _chart(chart: Chart, palette: Palette) -> dict[str, Any]:
     if chart.y_shown is not None:
         layout["yaxis"]["range"] = list(chart.y_shown)
         layout["annotations"] = [_arrow(*far) for far in chart.beyond()]
-    traces = [
-        _trace(line, palette, sideways=sideways, x_names=chart.x_names, y_names=chart.y_names)
-        for line in chart.lines
-    ]
-    spec = {"data": traces, "layout": layout}
+    spec = {"data": [_trace(line, chart, palette) for line in chart.lines], "layout": layout}
     if chart.y_names is not None:
         places = chart.y_places(_MOST_HEIGHTS if _is_steps(chart) else _MOST_NAMES)
         named = [chart.y_names[place] for place in places]
@@ -217,14 +214,7 @@ def _few_whole(chart: Chart) -> bool:
     return whole and max(ends) - min(ends) <= 12
 
 
-def _trace(
-    line: Line,
-    palette: Palette,
-    *,
-    sideways: bool,
-    x_names: tuple[str, ...] | None,
-    y_names: tuple[str, ...] | None,
-) -> dict[str, Any]:
+def _trace(line: Line, chart: Chart, palette: Palette) -> dict[str, Any]:
     colour, place = _look(line, palette)
     marks = [palette.of(name).colour for name in line.marks]
     trace: dict[str, Any] = {
@@ -239,7 +229,7 @@ def _trace(
             "size": 10 if len(line.x) <= _MANY else 4,
             "symbol": "circle" if line.marks else _SYMBOLS[place % len(_SYMBOLS)],
         },
-        "hovertemplate": _hover(line, x_names, y_names),
+        "hovertemplate": _hover(line, chart),
     }
     if line.style == "steps":
         trace["line"]["shape"] = "hv"
@@ -250,28 +240,28 @@ def _trace(
                            "line": {"width": 3, "color": colour}}  # fmt: skip
     if line.style == "band":
         trace |= {"line": {"color": colour, "width": 12}, "opacity": 0.45, "connectgaps": False}
-    elif line.style == "line" and len(line.x) <= 30:
+    elif line.is_marked:
         trace["mode"] = "lines+markers"
     if line.error is not None:
-        trace["error_x" if sideways else "error_y"] = {
+        trace["error_y" if chart.y_names is None else "error_x"] = {
             "type": "data", "array": _plain(line.error), "thickness": 1.5, "width": 5,
             "color": NEUTRAL if line.marks else colour,
         }  # fmt: skip
-    names = [(x_names, line.x), (y_names, line.y)]
+    names = [(chart.x_names, line.x), (chart.y_names, line.y)]
     shown = [list(map(_text, _looked_up(found, places))) for found, places in names if found]
     if shown:
         trace["customdata"] = [list(texts) for texts in zip(*shown, strict=True)]
     return trace
 
 
-def _hover(line: Line, x_names: tuple[str, ...] | None, y_names: tuple[str, ...] | None) -> str:
-    x = "%{customdata[0]}" if x_names else "%{x:,.6~g}"
-    y = f"%{{customdata[{1 if x_names else 0}]}}" if y_names else "%{y:,.6~g}"
+def _hover(line: Line, chart: Chart) -> str:
+    x = "%{customdata[0]}" if chart.x_names else "%{x:,.6~g}"
+    y = f"%{{customdata[{1 if chart.x_names else 0}]}}" if chart.y_names else "%{y:,.6~g}"
     if line.error is not None:
         # A half-width is that of the number, whichever axis it stands on.
         x, y = (
             (x + " ± %{error_x.array:,.4~g}", y)
-            if y_names
+            if chart.y_names
             else (x, y + " ± %{error_y.array:,.4~g}")
         )
     return f"{_text(line.label)}<br>{x}, {y}<extra></extra>"
@@ -340,8 +330,11 @@ def _axis(
         axis["range"] = list(shown)
     if names is not None:
         places = range(0, len(names), -(-len(names) // _MOST_NAMES))
-        texts = [_broken(names[place], _LETTERS_A_LINE) for place in places]
+        # Plotly would break a turned name at its spaces.
+        texts = [_broken(names[k], _LETTERS_A_LINE).replace(" ", _FIXED_SPACE) for k in places]
         axis |= {"tickvals": list(places), "ticktext": texts, "automargin": True}
+        if names_x and sum(map(len, texts)) > _LETTERS_BELOW:
+            axis["tickangle"] = 30
     else:
         axis |= {"separatethousands": True, "automargin": not names_x, "exponentformat": "none"}
     return axis

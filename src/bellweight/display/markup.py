@@ -36,7 +36,7 @@ _TORN = re.compile(r"[\d.,]+e[-+]\d+|[\d.,]+(e[-+]\d+)? %|[\d.,]+ ± [\d.,]+")
 _MARKDOWN = "\\|*_`[]#"
 
 
-def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None = None) -> str:
+def to_html(table: Table, *, links: Mapping[str, str] | None = None) -> str:
     """Return a table element with its title as caption; the first column heads the rows.
 
     `links` are addresses for cells of the first column, by their text.
@@ -61,7 +61,7 @@ def to_html(table: Table, *, notes: bool = True, links: Mapping[str, str] | None
         lines.append(f'<th scope="row" class="{sides[0]}">{head_cell}</th>{"".join(cells)}')
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    below = "".join(f'<p class="note">{prose(note)}</p>' for note in table.notes) if notes else ""
+    below = "".join(f'<p class="note">{prose(note)}</p>' for note in table.notes)
     kind = " stacked" if len(columns) > 2 else ""
     return (
         f'<div class="wide{kind}" tabindex="0" role="group" aria-label="{escape(table.title)}">'

@@ -104,13 +104,13 @@ def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     return Table(title, columns, rows)
 
 
-def facts_text(title: str, facts: Iterable[tuple[str, str]], width: int = _SCREEN) -> str:
+def facts_text(title: str, facts: Iterable[tuple[str, str]]) -> str:
     """Return a title, if any, and facts, one to a paragraph, none wider than a screen."""
-    lines = textwrap.wrap(title, width, subsequent_indent=_INDENT) if title else []
+    lines = textwrap.wrap(title, _SCREEN, subsequent_indent=_INDENT) if title else []
     for name, text in facts:
         first = f"{name:<11} "
         lines += textwrap.wrap(
-            text, width, initial_indent=first, subsequent_indent=_INDENT,
+            text, _SCREEN, initial_indent=first, subsequent_indent=_INDENT,
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
     return "\n".join(lines)

@@ -247,8 +247,7 @@ def evaluate(
         >>> found.episodes, found.horizon
         (200, 50)
     """
-    discount = backend_of(model).model.discount
-    steps = default_horizon(discount) if horizon is None else checks.count(horizon, "horizon")
+    steps = steps_of(model, horizon)
     policy = policy_of(policy)
     rollout = rollout_of(model, policy)
     if half_width is None:
@@ -294,17 +293,11 @@ def compare(
         >>> found.differences["any"].is_clear
         True
     """
-    if not isinstance(policies, Mapping) or not policies:
-        raise ArgumentError(
-            f"policies is {value_text(policies)}, expected at least one name with its policy: "
-            'pass {"name": policy}'
-        )
-    acting = {name: policy_of(policy) for name, policy in policies.items()}
+    acting = by_name(policies)
     reference = next(iter(policies)) if baseline is None else baseline
     if reference not in policies:
         raise ArgumentError(f"baseline is {reference!r}, expected one of {list(policies)}")
-    discount = backend_of(model).model.discount
-    steps = default_horizon(discount) if horizon is None else checks.count(horizon, "horizon")
+    steps = steps_of(model, horizon)
     n = checks.count(episodes, "episodes", least=2)
     costs = {
         name: episode_costs(rollout_of(model, policy), 0, n, steps, seed, jobs)
@@ -351,6 +344,22 @@ def compare_ties(
     }
     policies = {name: replace(policy, preference=way, model=model) for name, way in ways.items()}
     return compare(model, policies, episodes, horizon=horizon, seed=seed, jobs=jobs)
+
+
+def by_name(policies: Mapping[str, Policy | HasPolicy]) -> dict[str, Policy]:
+    """Return policies, those of results too, by name; raise an error where there is none."""
+    if not isinstance(policies, Mapping) or not policies:
+        raise ArgumentError(
+            f"policies is {value_text(policies)}, expected at least one name with its policy: "
+            'pass {"name": policy}'
+        )
+    return {name: policy_of(policy) for name, policy in policies.items()}
+
+
+def steps_of(model: Model, horizon: int | None) -> int:
+    """Return the steps of an episode: those asked for, by default enough to leave out little."""
+    discount = backend_of(model).model.discount
+    return default_horizon(discount) if horizon is None else checks.count(horizon, "horizon")
 
 
 def rollout_of(model: Model, policy: Policy) -> Episodes:

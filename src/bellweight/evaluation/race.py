@@ -24,13 +24,12 @@ from bellweight.backends import backend_of
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError
-from bellweight.evaluation.evaluate import Difference, rollout_of
+from bellweight.evaluation.evaluate import Difference, by_name, rollout_of, steps_of
 from bellweight.models import Model
-from bellweight.policies import Policy
+from bellweight.policies import HasPolicy, Policy
 from bellweight.simulation import (
     BLOCK,
     Episodes,
-    default_horizon,
     episode_costs,
     mean_and_half_width,
     one_sided,
@@ -44,10 +43,9 @@ Tell = Callable[[str], None]
 class RankedPolicy:
     """What a race says of one policy; `alike` names others that cost the same.
 
-    Where costs are simulated: the same in every episode of the first look.
-
-    `mean` and `half_width` are over its own `episodes`, `behind` is its paired difference to the
-    winner over the episodes that both ran. Where costs are exact, `episodes` is 0.
+    Where costs are simulated, they cost the same in every episode of the first look. `mean` and
+    `half_width` are over its own `episodes`, `behind` is its paired difference to the winner over
+    the episodes that both ran. Where costs are exact, `episodes` is 0.
     """
 
     name: str
@@ -85,7 +83,7 @@ class Race:
 
 def race(
     model: Model,
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, Policy | HasPolicy],
     budget: int,
     *,
     confidence: float = 0.95,
@@ -96,25 +94,21 @@ def race(
     tell: Tell | None = None,
 ) -> Race:
     """Race policies for at most `budget` episodes in all, or until `deadline` (`perf_counter`)."""
-    if not isinstance(policies, Mapping) or not policies:
-        raise ArgumentError(
-            f"policies is {policies!r}, expected at least one name with its policy: pass "
-            '{"name": policy}'
-        )
+    acting = by_name(policies)
     backend = backend_of(model)
     sure = checks.positive(confidence, "confidence", below=1.0)
-    costs = {name: backend.exact_cost(policy) for name, policy in policies.items()}
+    costs = {name: backend.exact_cost(policy) for name, policy in acting.items()}
     known = {name: cost for name, cost in costs.items() if cost is not None}
     if known:
         return _ranked(known, sure)
     n, look = checks.count(budget, "budget"), backend.first_look
-    if n < look * len(policies):
+    if n < look * len(acting):
         raise ArgumentError(
-            f"budget is {n:,} episodes, too few for a first look at {len(policies)} policies: "
-            f"expected at least {look * len(policies):,}"
+            f"budget is {n:,} episodes, too few for a first look at {len(acting)} policies: "
+            f"expected at least {look * len(acting):,}"
         )
-    steps = default_horizon(model.discount) if horizon is None else checks.count(horizon, "horizon")
-    rollouts = {name: rollout_of(model, policy) for name, policy in policies.items()}
+    steps = steps_of(model, horizon)
+    rollouts = {name: rollout_of(model, policy) for name, policy in acting.items()}
     running = SimulatedRace(rollouts, steps, seed, jobs, look)
     return running.run(n, sure, deadline, tell or (lambda _: None))
 

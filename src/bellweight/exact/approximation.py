@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.exact.passes import follow, improve
+from bellweight.exact.table_passes import TablePasses
 from bellweight.models import TabularModel
 
 _FOLLOWED = 10  # passes over the policy's rows in a round, at the most
@@ -42,8 +42,7 @@ class Approximation:
 
 def approximate(model: TabularModel) -> Approximation:
     """Return what modified policy iteration reaches as long as it is fast."""
-    matrix, discount = model.transition, model.discount
-    entries = matrix.indptr, matrix.indices, matrix.data, model.cost
+    discount, table = model.discount, TablePasses(model)
     ahead = discount / (1.0 - discount)
     values, following = np.zeros(model.n_states), np.empty(model.n_states)
     pairs = np.zeros(model.n_states, dtype=np.int64)
@@ -52,7 +51,7 @@ def approximate(model: TabularModel) -> Approximation:
     n = 0
     while True:
         n += 1
-        low, high = improve(*entries, model.pair_start, discount, values, following, pairs)
+        low, high = table.improve(values, following, pairs)
         # Half-way between the bounds: the constant part of the error is corrected at once.
         values, following = following + 0.5 * ahead * (low + high), values
         error = 0.5 * ahead * (high - low)
@@ -65,11 +64,9 @@ def approximate(model: TabularModel) -> Approximation:
         known, span = error, high - low
         if not np.array_equal(pairs, followed):
             followed = pairs.copy()
-            own, cost = matrix[pairs], model.cost[pairs]
+            own, cost = table.chain(pairs), model.cost[pairs]
         for _ in range(_FOLLOWED):
-            low, high, _, _ = follow(
-                own.indptr, own.indices, own.data, cost, discount, values, following
-            )
+            low, high, _, _ = own.follow(cost, discount, values, following)
             values, following = following, values
             if high - low <= _FOLLOWED_SHARE * span:
                 break

@@ -27,7 +27,8 @@ from scipy.linalg import lstsq
 
 from bellweight.common.checks import FloatArray
 from bellweight.exact.grouping import SWEEP, GroupedSweep
-from bellweight.exact.passes import follow, follow_pairs, orthogonalise, spread_pairs
+from bellweight.exact.passes import orthogonalise
+from bellweight.exact.table_passes import ChainPasses, MixedPasses, Steps
 from bellweight.models import TabularModel
 
 _CYCLE = 30  # the most approximations or sweeps of a turn
@@ -45,7 +46,6 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 
 _Method = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, float]]
-_Steps = tuple[float, float, float, float]
 
 
 class FixedPoint:
@@ -113,13 +113,13 @@ class FixedPoint:
     def _methods(self) -> tuple[_Method, ...]:
         return (self._approximations, self._gmres, self._sweeps)
 
-    def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> _Steps:
+    def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> Steps:
         """Write constant + discount matrix x; return what the pass tells (see `passes.follow`)."""
-        matrix = self._matrix
-        found: _Steps = follow(
-            matrix.indptr, matrix.indices, matrix.data, constant, self._discount, x, following
-        )
-        return found
+        return self._passes.follow(constant, self._discount, x, following)
+
+    @cached_property
+    def _passes(self) -> ChainPasses:
+        return ChainPasses(self._matrix)
 
     def _rounding(self, x: FloatArray, constant: FloatArray) -> float:
         """Return the residual below which rounding decides."""
@@ -198,7 +198,8 @@ class MixedFixedPoint(FixedPoint):
         self, model: TabularModel, chances: FloatArray, *, is_transposed: bool = False
     ) -> None:
         super().__init__(model.transition, model.discount, is_transposed=is_transposed)
-        self._start, self._chances = model.pair_start, chances
+        mixed = MixedPasses(model, chances)
+        self._run = mixed.spread if is_transposed else mixed.follow
 
     def residual(self, x: FloatArray, constant: FloatArray) -> FloatArray:
         following = np.empty(len(x))
@@ -209,13 +210,8 @@ class MixedFixedPoint(FixedPoint):
     def _methods(self) -> tuple[_Method, ...]:
         return (self._approximations,)
 
-    def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> _Steps:
-        matrix, run = self._matrix, spread_pairs if self._order == 1 else follow_pairs
-        found: _Steps = run(
-            matrix.indptr, matrix.indices, matrix.data, self._start, self._chances, constant,
-            self._discount, x, following,
-        )  # fmt: skip
-        return found
+    def _follow(self, x: FloatArray, constant: FloatArray, following: FloatArray) -> Steps:
+        return self._run(constant, self._discount, x, following)
 
 
 def _length(vector: FloatArray) -> float:

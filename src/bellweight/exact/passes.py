@@ -3,6 +3,9 @@
 Sums go through a row from left to right everywhere, so that two passes over the same row give the
 same bits. Of a signed index Numba would ask each time whether it counts from the end: indices are
 read as unsigned numbers.
+
+`here` (s,) are the numbers of the states that a matrix has rows of, among those of all states that
+it has columns of: a block of them, or all.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from bellweight.common.compiled import compiled, unmanaged
 
 @compiled
 def improve(  # type: ignore[no-untyped-def]
-    indptr, indices, data, cost, pair_start, discount, values, following, pairs
+    indptr, indices, data, cost, pair_start, discount, values, here, following, pairs
 ):
-    """Write the least quality (S,) of each state and its first pair; return the extreme steps."""
+    """Write the least quality (s,) of each state and its first pair; return the extreme steps."""
     low, high = np.inf, -np.inf
-    for state in range(len(values)):
+    for state in range(len(here)):
         best = np.inf
         for pair in range(pair_start[state], pair_start[state + 1]):
             total = 0.0
@@ -29,23 +32,25 @@ def improve(  # type: ignore[no-untyped-def]
                 best = quality
                 pairs[state] = pair
         following[state] = best
-        step = best - values[state]
+        step = best - here[state]
         low, high = min(low, step), max(high, step)
     return low, high
 
 
 @compiled
-def follow(indptr, indices, data, constant, discount, x, following):  # type: ignore[no-untyped-def]
-    """Write constant + discount P x (S,); return the extreme steps from x, their size, the sum."""
+def follow(  # type: ignore[no-untyped-def]
+    indptr, indices, data, constant, discount, x, here, following
+):
+    """Write constant + discount P x (s,); return the extreme steps from x, their size, the sum."""
     low, high, size, mass = np.inf, -np.inf, 0.0, 0.0
-    for i in range(len(x)):
+    for i in range(len(here)):
         total = 0.0
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             total += data[k] * x[np.uint64(indices[k])]
         found = constant[i] + discount * total
         following[i] = found
         mass += found
-        step = found - x[i]
+        step = found - here[i]
         size += abs(step)
         low, high = min(low, step), max(high, step)
     return low, high, size, mass
@@ -53,11 +58,11 @@ def follow(indptr, indices, data, constant, discount, x, following):  # type: ig
 
 @compiled
 def follow_pairs(  # type: ignore[no-untyped-def]
-    indptr, indices, data, pair_start, chances, constant, discount, x, following
+    indptr, indices, data, pair_start, chances, constant, discount, x, here, following
 ):
-    """Do as `follow` does, with the chain of a policy that takes each pair with a chance (N,)."""
+    """Do as `follow` does, with the chain of a policy that takes each pair with a chance (n,)."""
     low, high, size, mass = np.inf, -np.inf, 0.0, 0.0
-    for state in range(len(x)):
+    for state in range(len(here)):
         total = 0.0
         for pair in range(pair_start[state], pair_start[state + 1]):
             if chances[pair] != 0.0:
@@ -68,7 +73,7 @@ def follow_pairs(  # type: ignore[no-untyped-def]
         found = constant[state] + discount * total
         following[state] = found
         mass += found
-        step = found - x[state]
+        step = found - here[state]
         size += abs(step)
         low, high = min(low, step), max(high, step)
     return low, high, size, mass
@@ -76,16 +81,21 @@ def follow_pairs(  # type: ignore[no-untyped-def]
 
 @compiled
 def spread_pairs(  # type: ignore[no-untyped-def]
-    indptr, indices, data, pair_start, chances, constant, discount, x, following
+    indptr, indices, data, pair_start, chances, discount, here, first, flowing
 ):
-    """Do as `follow_pairs` does, with the transpose: x (S,) flows to the successors."""
-    following[:] = constant
-    for state in range(len(x)):
+    """Let x (s,) flow to the successors: add it to `flowing`, which begins with state `first`."""
+    offset = np.uint64(first)
+    for state in range(len(here)):
         for pair in range(pair_start[state], pair_start[state + 1]):
-            flow = discount * x[state] * chances[pair]
+            flow = discount * here[state] * chances[pair]
             if flow != 0.0:
                 for k in range(np.uint64(indptr[pair]), np.uint64(indptr[pair + 1])):
-                    following[np.uint64(indices[k])] += flow * data[k]
+                    flowing[np.uint64(indices[k]) - offset] += flow * data[k]
+
+
+@compiled
+def steps_to(following, x):  # type: ignore[no-untyped-def]
+    """Return what `follow` returns of a pass from x (S,) that has been written."""
     low, high, size, mass = np.inf, -np.inf, 0.0, 0.0
     for state in range(len(x)):
         step = following[state] - x[state]

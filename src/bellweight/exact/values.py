@@ -12,7 +12,7 @@ from bellweight.common.status import ModelError, SolverError, Status
 from bellweight.exact.approximation import approximate
 from bellweight.exact.chain import Chain
 from bellweight.exact.occupancy import policy_chain
-from bellweight.exact.passes import improve
+from bellweight.exact.table_passes import TablePasses
 from bellweight.models import TabularModel
 from bellweight.policies import HasPolicy, Policy, TablePolicy, policy_of, tie_margin
 
@@ -41,6 +41,9 @@ def optimal(model: TabularModel) -> Optimal:
     it need not be evaluated exactly: its values are iterated until their residual is a small part
     of what the last improvement gained. An action is replaced only by one that is better beyond
     rounding, so the iteration ends.
+
+    Passes over more than a million transitions use all cores, or as many as
+    `joblib.parallel_config(n_jobs=...)` says; the answer is the same to the last bit.
     """
     if not isinstance(model, TabularModel):
         raise ModelError(f"model is {type(model).__name__}, expected a TabularModel")
@@ -48,13 +51,13 @@ def optimal(model: TabularModel) -> Optimal:
     values, pairs = start.values, start.pairs
     best, following = np.empty(model.n_states), np.empty(model.n_states, dtype=np.int64)
     matrix = model.transition
-    entries = matrix.indptr, matrix.indices, matrix.data, model.cost, model.pair_start
+    table = TablePasses(model)
     tol = 0.0 if start.is_settled else _INEXACT * (1.0 - model.discount) * start.error
     seen: set[bytes] = set()  # a policy that comes back differs from the last one by rounding only
     chain, cost = Chain(matrix[pairs], model.discount), model.cost[pairs]
     for iteration in range(1, _MAX_IMPROVEMENTS + 1):
         values = chain.values(cost, values, tol)
-        low, high = improve(*entries, model.discount, values, best, following)
+        low, high = table.improve(values, best, following)
         # Against the same values, so that their error is not mistaken for a gain.
         gain = cost + model.discount * (chain.transition @ values) - best
         improved = _is_better(model, values, following, gain)
@@ -88,14 +91,14 @@ def _onward(model: TabularModel, chain: Chain, values: FloatArray, pairs: IntArr
     of the time that an evaluation by elimination takes, and may not take longer than that.
     """
     matrix = model.transition
-    entries = matrix.indptr, matrix.indices, matrix.data, model.cost, model.pair_start
+    table = TablePasses(model)
     n = min(_MOST_ONWARD, int(chain.passes * chain.transition.nnz / matrix.nnz))
     if n == 0:
         return pairs
     values, best = np.array(values), np.empty(model.n_states)
     following = np.empty(model.n_states, dtype=np.int64)
     for _ in range(n):
-        improve(*entries, model.discount, values, best, following)
+        table.improve(values, best, following)
         values, best = best, values
     before = best
     gain = model.cost[pairs] + model.discount * (matrix[pairs] @ before) - values

@@ -135,7 +135,7 @@ def initial_law(initial: Any, n_states: int, names: Any = None) -> FloatArray:
         if initial not in known:
             raise ArgumentError(f"initial is {initial!r}, expected the name of a state")
         initial = known.index(initial)
-    if isinstance(initial, int | np.integer) and not isinstance(initial, bool):
+    if checks.is_whole(initial):
         if not 0 <= initial < n_states:
             raise ArgumentError(f"initial is {initial}, expected a state from 0 to {n_states - 1}")
         law = np.zeros(n_states)
@@ -214,7 +214,7 @@ def _order(rows: Transitions) -> IntArray | None:
     """Return the order of the rows by state, then action; None where they are sorted."""
 
     def is_late(part: slice) -> Any:
-        after, state, action = one_on(part), rows.state, rows.action
+        after, state, action = next_rows(part), rows.state, rows.action
         above = (state[part] == state[after]) & (action[part] > action[after])
         return above | (state[part] > state[after])
 
@@ -235,15 +235,15 @@ def _pair_starts(state: Any, action: Any) -> IntArray:
     """Return the rows at which a pair begins."""
     found = [np.zeros(1, dtype=np.int64)]
     for part in blocks(len(state) - 1, BLOCK):
-        after = one_on(part)
+        after = next_rows(part)
         new = (state[part] != state[after]) | (action[part] != action[after])
         found.append(np.flatnonzero(new) + after.start)
     starts: IntArray = np.concatenate(found, dtype=np.int32 if len(state) < 2**31 else np.int64)
     return starts
 
 
-def one_on(part: slice) -> slice:
-    """Return the rows that follow each of a block."""
+def next_rows(part: slice) -> slice:
+    """Return the rows of a block, each moved on by one: the row after it."""
     return slice(part.start + 1, part.stop + 1)
 
 

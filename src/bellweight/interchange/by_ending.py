@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bellweight.common import files
@@ -43,7 +42,7 @@ WRITERS: dict[str, Callable[[Any, Any], Any]] = {
 
 def ending_of(path: str | os.PathLike[str]) -> str:
     """Return the ending that says what a file is; M.CSV is a file .csv."""
-    return Path(path).suffix.lower()
+    return files.path_of(path).suffix.lower()
 
 
 def read_model(path: str | os.PathLike[str], **options: Any) -> TabularModel:

@@ -8,9 +8,9 @@ import re
 import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -67,12 +67,9 @@ def write_csv(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     actions = _texts(model.action_labels, model.n_actions, "action")
     last = "reward" if model.sense == "max" else "cost"
 
-    def write(stream: BinaryIO) -> None:
-        stream.write(f"{','.join(COLUMNS)},{last}\n".encode())
-        for part in blocks(model.transition.nnz, _BLOCK):
-            stream.write(_lines(model, cost, states, actions, part).encode())
-
-    return files.write_whole(path, write)
+    rows = blocks(model.transition.nnz, _BLOCK)
+    lines = (_lines(model, cost, states, actions, part) for part in rows)
+    return files.write_parts(path, chain([f"{','.join(COLUMNS)},{last}\n"], lines))
 
 
 def _read_rows(source: Path, states: Names, actions: Names, sense: Sense) -> Transitions:

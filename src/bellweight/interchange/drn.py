@@ -93,9 +93,7 @@ def write_drn(model: TabularModel, path: str | os.PathLike[str]) -> Path:
     model = tabular(model)
     warn_of_losses(model)
     warn_of_vectors(model)
-    return files.write_whole(
-        path, lambda stream: stream.writelines(part.encode() for part in _parts(model))
-    )
+    return files.write_parts(path, _parts(model))
 
 
 class _Transitions:

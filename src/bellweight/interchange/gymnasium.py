@@ -11,9 +11,9 @@ from bellweight.common import checks, optional
 from bellweight.common.status import ArgumentError, ModelError
 from bellweight.interchange.assembly import Transitions, assembled, initial_law, tabular
 from bellweight.interchange.environment_model import EnvironmentModel, step_model
-from bellweight.interchange.trials import Moves, tried
+from bellweight.interchange.trials import Moves, first_action, tried
 from bellweight.models import TabularModel
-from bellweight.policies import Policy
+from bellweight.policies import HasPolicy, Policy, policy_of
 
 
 def from_gymnasium(
@@ -91,21 +91,28 @@ def to_gymnasium(model: TabularModel) -> Any:
 
 
 def policy_for_gymnasium(
-    policy: Policy, seed: int | None = None, *, env: Any = None
+    policy: Policy | HasPolicy, seed: int | None = None, *, env: Any = None
 ) -> Callable[[Any], Any]:
     """Return a function from observations to actions; `seed` is for randomised policies.
 
     The policy is bound to its model (`policy.on(model)`), as those of results are. Where
-    observations are not the state (Acrobot), pass `env`: its state is read in place of them.
+    observations are not the state (Acrobot), pass `env`: its state is read in place of them. Pass
+    it, too, where a table was found by trying and actions are not numbered from 0.
     """
     rng = None if seed is None else np.random.default_rng(seed)
-    model = policy.model
+    acting = policy_of(policy)
+    model = acting.model
+    played = model.trials.env if isinstance(model, EnvironmentModel) else env
+    bare = getattr(played, "unwrapped", played)
+    # A table P numbers its actions itself.
+    first = 0 if bare is None or hasattr(bare, "P") else first_action(bare)
 
     def act(observation: Any) -> Any:
         if isinstance(model, EnvironmentModel):
-            return policy.action(model.state_of(observation, env), rng)
+            return first + acting.action(model.state_of(observation, env), rng)
         array_of = np.asarray(observation)
-        return policy.action(array_of.item() if array_of.ndim == 0 else array_of, rng)
+        action = acting.action(array_of.item() if array_of.ndim == 0 else array_of, rng)
+        return first + action if first else action
 
     return act
 

@@ -11,7 +11,7 @@ import numpy as np
 from bellweight.common import checks
 from bellweight.common.blocks import blocks
 from bellweight.common.status import ModelError
-from bellweight.interchange.assembly import BLOCK, Transitions, are_near, one_on
+from bellweight.interchange.assembly import BLOCK, Transitions, are_near, next_rows
 
 _DIGITS = 9  # indices are below 2^31
 
@@ -156,7 +156,7 @@ def _successions(state: Any, code: Any, count: int) -> list[tuple[int, int]]:
     """Return each two codes of which one follows the other in rows of one state."""
     found = [np.zeros(0, dtype=np.int64)]
     for part in blocks(len(state) - 1, BLOCK):
-        after = one_on(part)
+        after = next_rows(part)
         first, second = code[part].astype(np.int64), code[after]
         change = (state[part] == state[after]) & (first != second)
         found.append(np.unique(first[change] * count + second[change]))

@@ -25,20 +25,28 @@ from bellweight.common.status import ArgumentError, FileError, PolicyError
 from bellweight.interchange.assembly import tabular, unique_names
 from bellweight.interchange.text import no_text
 from bellweight.models import TabularModel
-from bellweight.policies import Greedy, Policy, TablePolicy, checked_probabilities
+from bellweight.policies import (
+    Greedy,
+    HasPolicy,
+    Policy,
+    TablePolicy,
+    checked_probabilities,
+    policy_of,
+)
 
 _COLUMNS = ("state", "action", "probability")
 _ENDINGS = (".csv", ".json", ".py")
 
 
-def policy_columns(policy: Policy, states: Any = None) -> dict[str, list[Any]]:
+def policy_columns(policy: Policy | HasPolicy, states: Any = None) -> dict[str, list[Any]]:
     """Return the table of a policy on all states of its model, or on the states given.
 
-    The policy is bound to its model (`policy.on(model)`), as those of results are. States given
-    are as `policy.actions` takes them; where a model's states cannot be listed, the policy must not
-    be randomised there.
+    The policy is bound to its model (`policy.on(model)`), as those of results are; a result will do
+    in its place. States given are as `policy.actions` takes them; where a model's states cannot be
+    listed, the policy must not be randomised there.
     """
-    model = _model_of(policy)
+    policy = _with_model(policy)
+    model: Any = policy.model
     if states is not None and not backend_of(model).lists_states:
         return _columns_on(policy, model, states)
     model = tabular(model)
@@ -65,12 +73,14 @@ def _columns_on(policy: Policy, model: Any, states: Any) -> dict[str, list[Any]]
     return {"state": keys, "action": actions, "probability": [1.0] * len(keys)}
 
 
-def policy_frame(policy: Policy, states: Any = None, kind: str | None = None) -> Any:
+def policy_frame(policy: Policy | HasPolicy, states: Any = None, kind: str | None = None) -> Any:
     """Return the table of a policy as a frame of `"pandas"` or `"polars"`, or as `"columns"`."""
     return optional.data_frame(policy_columns(policy, states), kind)
 
 
-def write_policy(policy: Policy, path: str | os.PathLike[str], states: Any = None) -> Path:
+def write_policy(
+    policy: Policy | HasPolicy, path: str | os.PathLike[str], states: Any = None
+) -> Path:
     """Write a policy by the ending of the file: `.csv`, `.json`, or `.py`.
 
     The Python file needs nothing but Python: it has one function, `action(state)`, or
@@ -80,7 +90,8 @@ def write_policy(policy: Policy, path: str | os.PathLike[str], states: Any = Non
     """
     target = Path(path)
     ending = checks.one_of(target.suffix.lower(), "the ending of the file", _ENDINGS)
-    model = _model_of(policy)
+    policy = _with_model(policy)
+    model: Any = policy.model
     if states is None and not backend_of(model).lists_states:
         if ending != ".json" or not isinstance(policy, Greedy):
             raise PolicyError(
@@ -118,10 +129,12 @@ def read_policy(path: str | os.PathLike[str], model: TabularModel) -> TablePolic
     return policy
 
 
-def _model_of(policy: Policy) -> Any:
-    if policy.model is None:
+def _with_model(policy: Policy | HasPolicy) -> Policy:
+    """Return a policy, or that of a result, that knows its model."""
+    found = policy_of(policy)
+    if found.model is None:
         raise PolicyError("the policy has no model: pass policy.on(model)")
-    return policy.model
+    return found
 
 
 def _named(indices: Any, names: tuple[str, ...] | None) -> list[Any]:
@@ -133,7 +146,7 @@ def _index(names: tuple[str, ...] | None, count: int) -> dict[str, int]:
 
 
 def _coefficients(policy: Greedy) -> dict[str, Any]:
-    dimension = len(backend_of(_model_of(policy)).variables)
+    dimension = len(backend_of(policy.model).variables)
     names = policy.basis.function_names(dimension)
     return {"functions": list(names), "coefficients": np.asarray(policy.coef).tolist()}
 

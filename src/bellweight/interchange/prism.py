@@ -17,9 +17,9 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def write_prism(model: TabularModel, path: str | os.PathLike[str]) -> Path:
         warn_of_vectors(model)
     head = f"{model.n_states} {model.n_pairs} {model.transition.nnz}\n"
     names, words = action_names(model, _spelled), _word_names(model)
-    _write(target.with_suffix(".names"), head, iter([Notes.of(model, names, words).line() + "\n"]))
+    _write(target.with_suffix(".names"), head, [Notes.of(model, names, words).line() + "\n"])
     _write_labels(model, words, target.with_suffix(".lab"))
     if has_vectors:
         _write_states(model, target.with_suffix(".sta"))
@@ -414,13 +414,8 @@ def _write_states(model: TabularModel, path: Path) -> None:
     _write(path, head, rows)
 
 
-def _write(path: Path, head: str, lines: Iterator[str]) -> Path:
-    return files.write_whole(path, lambda stream: _stream(stream, head, lines))
-
-
-def _stream(stream: Any, head: str, lines: Iterator[str]) -> None:
-    stream.write(head.encode())
-    stream.writelines(line.encode() for line in lines)
+def _write(path: Path, head: str, lines: Iterable[str]) -> Path:
+    return files.write_parts(path, chain([head], lines))
 
 
 def _spelled(label: str) -> str:

@@ -117,12 +117,11 @@ class Trials:
 
     def _taken(self, state: Any, action: int, generator: Any) -> Step:
         vars(self.env).update(self._kept)
-        first = int(getattr(self.env.action_space, "start", 0))
         try:
             self._set(state)
             if generator is not None:
                 self.env.np_random = generator
-            _, reward, terminated, _, _ = self.env.step(first + action)
+            _, reward, terminated, _, _ = self.env.step(first_action(self.env) + action)
         except Exception as problem:
             raise ModelError(
                 f"{self.kind} fails in state {np.asarray(state).tolist()} with action {action} "
@@ -137,13 +136,13 @@ class Trials:
             setattr(self.env, self._name, copy.copy(state))
 
     def _attribute(self) -> str:
-        found = [name for name in _ATTRIBUTES if getattr(self.env, name, None) is not None]
-        if not found:
+        found = _attribute_of_state(self.env)
+        if found is None:
             raise ArgumentError(
                 f"{self.kind} cannot be set to a state: it has neither an attribute state nor s "
                 "that holds its state after a reset; write a StepModel of it"
             )
-        return found[0]
+        return found
 
     def _check_replays(self) -> None:
         """Compare steps of episodes with the same steps from states that are set."""
@@ -155,8 +154,7 @@ class Trials:
                 before, generator = copy.copy(self.state), copy.deepcopy(self.env.np_random)
                 drawn = copy.deepcopy(generator)
                 action = int(rng.integers(self.n_actions))
-                first = int(getattr(self.env.action_space, "start", 0))
-                _, reward, terminated, _, _ = self.env.step(first + action)
+                _, reward, terminated, _, _ = self.env.step(first_action(self.env) + action)
                 used = self.env.np_random.bit_generator.state != generator.bit_generator.state
                 self.is_random = self.is_random or used
                 after = Step(copy.copy(self.state), float(reward), bool(terminated))
@@ -183,7 +181,20 @@ class Trials:
 def state_of(env: Any) -> Any:
     """Return the state of an environment that can be set."""
     bare = getattr(env, "unwrapped", env)
-    return next(getattr(bare, name) for name in _ATTRIBUTES if hasattr(bare, name))
+    name = _attribute_of_state(bare)
+    if name is None:
+        raise ArgumentError(f"{type(bare).__name__} has no state yet: call env.reset() first")
+    return getattr(bare, name)
+
+
+def first_action(env: Any) -> int:
+    """Return the number that an environment gives to its first action, which is 0 in a model."""
+    return int(getattr(env.action_space, "start", 0))
+
+
+def _attribute_of_state(env: Any) -> str | None:
+    """Return the attribute that holds the state of an environment, None before its reset."""
+    return next((name for name in _ATTRIBUTES if getattr(env, name, None) is not None), None)
 
 
 class Moves:

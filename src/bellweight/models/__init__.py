@@ -7,7 +7,8 @@ compilation of event models is here too.
 from bellweight.models.builder import LinearBuilder
 from bellweight.models.declared import Lipschitz
 from bellweight.models.events import EventModel
-from bellweight.models.factored import FactoredModel, Local
+from bellweight.models.factored import FactoredModel
+from bellweight.models.factored_parts import Local
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import Geometric, PointMass
 from bellweight.models.laws import Independent, Law, Sampled

@@ -31,7 +31,7 @@ class Compilation(Listener):
         self.seconds = 0.0
         self._say = say
         self._said: set[str] = set()
-        self._running = 0  # functions that compile each other, and other threads
+        self._running = 0  # under way: functions compile others, and threads work side by side
         self._began = 0.0
         self._lock = threading.Lock()
 

@@ -16,6 +16,7 @@ from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
+from bellweight.models.function_checks import call_by_name
 
 if TYPE_CHECKING:
     from bellweight.models.step import StepModel
@@ -43,9 +44,7 @@ class Lipschitz:
 
 def called(model: StepModel, function: Any, **given: Any) -> Any:
     """Call one of the model's functions as plain Python, with the arguments that it takes."""
-    given["parameters"] = model.numbers.given if model.numbers.layout else model.numbers.numbers
-    names = inspect.signature(function).parameters
-    return function(**{name: given[name] for name in names})
+    return call_by_name(function, {**given, "parameters": model.numbers.given})
 
 
 def stepped(model: StepModel, state: FloatArray, action: int, noise: FloatArray) -> FloatArray:

@@ -49,11 +49,11 @@ def all_states(model: LinearModel, limit: int) -> FloatArray:
     """Return every whole-number vector (S, n) of the box, the last variable running fastest."""
     if not model.is_integral:
         raise ModelError("a model with continuous variables cannot be enumerated")
-    counts = (model.state_upper - model.state_lower + 1.0).astype(np.int64)
-    if np.prod(counts.astype(np.float64)) > limit:
+    counts = model.state_upper - model.state_lower + 1.0  # as floats: integers overflow
+    if np.prod(counts) > limit:
         raise ModelError(
-            f"the box has {np.prod(counts.astype(np.float64)):.3g} states, expected at most "
-            f"{limit:,}: solve the model as it is, or raise max_pairs"
+            f"the box has {np.prod(counts):.3g} states, expected at most {limit:,}: solve the "
+            "model as it is, or raise max_pairs"
         )
     grids = [np.arange(low, low + n) for low, n in zip(model.state_lower, counts, strict=True)]
     return np.array(list(product(*grids)), dtype=np.float64)

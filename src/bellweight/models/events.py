@@ -1,12 +1,7 @@
 """Models that cannot be enumerated: integer-vector states, finitely many actions and events.
 
-In each step at most one event happens. The user writes small plain functions, each taking only the
-arguments it depends on, in place of a transition matrix:
-
-    cost(state, action)                  a number
-    probability(state, action, event)    the chance of an event; the rest is "nothing happens"
-    move(state, action, event)           changes `state` in place
-    admissible(state, action)            whether an action may be taken (default: always)
+In each step at most one event happens. The user writes small plain functions in place of a
+transition matrix: what a step costs, which chance an event has, and what it does to the state.
 
 The functions are compiled with Numba together with the loops of simulation and row generation.
 Greedy simulation is several times faster when `probability` does not depend on the state, and
@@ -29,17 +24,27 @@ from scipy import sparse
 from bellweight.common import checks, identity, tolerances
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
-from bellweight.models import compile
-from bellweight.models.compile import Called, Source, Written
+from bellweight.models.choices import independent_choices, sparse_lists
+from bellweight.models.compile import Called, Source, Written, model_source, with_optional
 from bellweight.models.coupling import shared_places
-from bellweight.models.function_model import ENDLESS, FunctionModel, action_labels
+from bellweight.models.function_checks import (
+    arguments_of,
+    call_by_name,
+    check_in_place,
+    naming,
+)
+from bellweight.models.function_model import (
+    ENDLESS,
+    FunctionModel,
+    action_labels,
+    per_coordinate,
+)
 from bellweight.models.initial import Geometric, PointMass, joint_law, product_moments
 from bellweight.models.kernels.layouts import EventData, uniform
 from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
 from bellweight.models.scopes import Scopes
-from bellweight.models.spread import Box
 from bellweight.models.tabular import TabularModel
 
 _MAX_ENUMERATED = 5_000_000
@@ -179,13 +184,6 @@ class EventModel(FunctionModel):
         high = np.where(self.upper < 0, ENDLESS, self.upper).tolist()
         return [0.0] * self.dimension, high, [True] * self.dimension
 
-    def box(self) -> Box:
-        endless = np.flatnonzero(self.upper < 0)
-        if len(endless):
-            raise ModelError(f"coordinate {endless[0]} has no upper bound: set upper=")
-        whole = np.ones(self.dimension, dtype=np.bool_)
-        return Box(np.zeros(self.dimension), self.upper.astype(np.float64), whole)
-
     @property
     def start(self) -> FloatArray | None:
         fixed = isinstance(self.initial, PointMass)
@@ -225,12 +223,12 @@ class EventModel(FunctionModel):
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         """Return the text of the model with more functions: a policy's rule, a basis's own."""
         takes = {
-            role: () if f is None else compile.arguments_of(f, role, _ARGUMENTS[role])
+            role: () if f is None else arguments_of(f, role, _ARGUMENTS[role])
             for role, f in self._functions().items()
         }
-        return compile.model_source(
+        return model_source(
             "events",
-            compile.with_optional(self._written, functions),
+            with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -261,8 +259,8 @@ class EventModel(FunctionModel):
         is_table = not callable(self.probability)
         jumps = np.zeros((1, 1), dtype=np.int64) if self.jumps is None else self.jumps
         table = self.probability if is_table else np.zeros((1, 1))
-        jump_count, jump_at, jump_by = _sparse_lists(jumps)
-        event_count, event, chance = _sparse_lists(table)
+        jump_count, jump_at, jump_by = sparse_lists(jumps)
+        event_count, event, chance = sparse_lists(table)
         varying = np.flatnonzero(np.ptp(table, axis=0) > 0.0)
         start, decay = np.zeros(self.dimension), 1.0
         if isinstance(self.initial, PointMass):
@@ -285,7 +283,7 @@ class EventModel(FunctionModel):
             chance=chance,
             varying=varying,
             varying_chance=np.ascontiguousarray(table.T[varying]),
-            **_independent_choices(table, varying, usable=is_table and self._choices_are_free()),
+            **independent_choices(table, varying, usable=is_table and self._choices_are_free()),
         )
         checked: EventData = uniform(data)
         return checked
@@ -350,10 +348,7 @@ class EventModel(FunctionModel):
         return joint_law(np.append(law, np.zeros(size - len(law))) for law, size in known)
 
     def _checked_upper(self) -> IntArray:
-        given: list[Any] = [None] if self.upper is None else list(np.atleast_1d(self.upper))
-        given = given * self.dimension if len(given) == 1 else given
-        if len(given) != self.dimension:
-            raise ModelError(f"upper has {len(given)} entries, expected {self.dimension}")
+        given = per_coordinate(self.upper, "upper", self.dimension)
         bounds = [np.inf if bound is None else bound for bound in given]
         wrong = [bound for bound in bounds if not (bound >= 0 and bound == np.floor(bound))]
         if wrong:
@@ -367,21 +362,21 @@ class EventModel(FunctionModel):
         if isinstance(start, Geometric):
             return start
         if callable(start):
-            compile.arguments_of(start, "initial", _ARGUMENTS["initial"])
+            arguments_of(start, "initial", _ARGUMENTS["initial"])
             return start
         state = self.check_states(np.atleast_1d(start)[None], "initial")[0]
         return PointMass(tuple(int(x) for x in state))
 
     def _choices_are_free(self) -> bool:
         """Return whether actions differ only in the chances of events."""
-        named = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        named = arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
         return self.admissible is None and "action" not in named
 
     def _probability_is_table(self) -> bool:
         """Return whether chances are given as data, or by a function that ignores the state."""
         if not callable(self.probability):
             return True
-        return "state" not in compile.arguments_of(
+        return "state" not in arguments_of(
             self.probability, "probability", _ARGUMENTS["probability"]
         )
 
@@ -389,13 +384,12 @@ class EventModel(FunctionModel):
         shape = (self.n_actions, self.n_events)
         given = self.probability
         if callable(given):
-            named = compile.arguments_of(given, "probability", _ARGUMENTS["probability"])
             numbers = {"parameters": self.numbers.given}
             cells = [
                 dict(zip(("action", "event"), cell, strict=True)) | numbers
                 for cell in np.ndindex(shape)
             ]
-            chances = [given(**{name: cell[name] for name in named}) for cell in cells]
+            chances = [call_by_name(given, cell) for cell in cells]
             given = np.array(chances, dtype=object).reshape(shape)
         table = checks.float_array(given, "probability", shape)
         wrong = checks.first_index(
@@ -424,7 +418,7 @@ class EventModel(FunctionModel):
         if callable(self.initial):
             draws = np.full(self.initial_draws or self.dimension, 0.5)
             given = {"state": states[0], "u": draws, "parameters": self.numbers.given}
-            compile.check_in_place(self.initial, "initial", given)
+            check_in_place(self.initial, "initial", given)
         if not callable(self.move):
             return
         _, first = np.unique(action, return_index=True)
@@ -432,68 +426,5 @@ class EventModel(FunctionModel):
             state = states[n[first[pair]]].copy()
             given = {"state": state, "action": int(action[first[pair]]), "event": int(event)}
             given["parameters"] = self.numbers.given
-            with compile.naming(state.copy()):
-                compile.check_in_place(self.move, "move", given)
-
-
-def _independent_choices(table: FloatArray, varying: IntArray, *, usable: bool) -> dict[str, Any]:
-    """Return the actions as combinations of independent choices, if that is what they are.
-
-    Two events belong to the same choice unless their chances take all combinations of values. The
-    actions are combinations when there are exactly as many as choices allow, each once.
-    """
-    groups = _dependent_groups(table[:, varying]) if usable else []
-    options = [np.unique(table[:, varying[group]], axis=0, return_inverse=True) for group in groups]
-    sizes = [len(rows) for rows, _ in options]
-    strides = np.array([int(np.prod(sizes[g + 1 :])) for g in range(len(sizes))], dtype=np.int64)
-    places = sum((place.ravel() * s for (_, place), s in zip(options, strides, strict=True)), 0)
-    n_actions = len(table)
-    free = bool(groups) and np.array_equal(np.sort(places), np.arange(n_actions))
-    if not free:
-        groups, options, sizes = [], [], []
-        strides, places = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    full = np.zeros((max(1, sum(sizes)), table.shape[1]))
-    row = 0
-    for group, (rows, _) in zip(groups, options, strict=True):
-        full[row : row + len(rows), varying[group]] = rows
-        row += len(rows)
-    count, event, chance = _sparse_lists(full, varying[0] if free else 0)
-    return {
-        "option_start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        "option_count": count,
-        "option_event": event,
-        "option_chance": chance,
-        "stride": strides,
-        "combined": np.argsort(places).astype(np.int64),
-    }
-
-
-def _dependent_groups(columns: FloatArray) -> list[IntArray]:
-    """Return the columns in groups that depend on each other."""
-    from scipy.sparse.csgraph import connected_components
-
-    n = columns.shape[1]
-    kinds = [len(np.unique(columns[:, i])) for i in range(n)]
-    linked = np.zeros((n, n), dtype=np.bool_)
-    for i in range(n):
-        for j in range(i):
-            pairs = len(np.unique(columns[:, [i, j]], axis=0))
-            linked[i, j] = pairs < kinds[i] * kinds[j]
-    n_groups, member = connected_components(linked, directed=False)
-    return [np.flatnonzero(member == g) for g in range(n_groups)]
-
-
-def _sparse_lists(matrix: Any, spare: int = 0) -> tuple[IntArray, IntArray, Any]:
-    """Return for each row the number, the places and the values of its non-zero entries.
-
-    Shorter rows are filled up with zeros in the place `spare`.
-    """
-    count = (matrix != 0).sum(axis=1).astype(np.int64)
-    width = max(1, int(count.max()))
-    places = np.full((len(matrix), width), spare, dtype=np.int64)
-    values = np.zeros((len(matrix), width), dtype=matrix.dtype)
-    for row, entries in enumerate(matrix):
-        used = np.flatnonzero(entries)
-        places[row, : len(used)] = used
-        values[row, : len(used)] = entries[used]
-    return count, places, values
+            with naming(state.copy()):
+                check_in_place(self.move, "move", given)

@@ -15,7 +15,7 @@ states (Guestrin, Koller, Parr and Venkataraman, "Efficient solution algorithms 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -25,60 +25,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bellweight.common import checks, identity, tolerances
+from bellweight.common import checks, identity
 from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.status import ModelError
-from bellweight.models import compile
-from bellweight.models.compile import Called, Source, Written
+from bellweight.models.compile import Called, Source, Written, model_source, with_optional
+from bellweight.models.factored_parts import Local, PartReader, PartTable
+from bellweight.models.first_states import coordinate_laws
 from bellweight.models.function_model import FunctionModel
 from bellweight.models.initial import joint_law, product_moments
 from bellweight.models.kernels.layouts import FactorData, LocalTables, uniform
 from bellweight.models.laws import Law
 from bellweight.models.local import LocalCoordinate, LocalCoordinates
 from bellweight.models.loops import Loops
-from bellweight.models.noise import laid_out, law_list
+from bellweight.models.noise import laid_out
 from bellweight.models.parameters import Parameters
-from bellweight.models.spread import Box
 from bellweight.models.tabular import TabularModel
 
 _MOST_JOINT = 1 << 22  # joint successors that are listed for some pairs
-_MOST_ENTRIES = 1 << 22  # of the table of one law
 _FAR_STATES = 4_096
 _BLOCK = 4_096  # pairs at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Local:
-    """A part of a factored model that looks at the coordinates in `scope` and at the action.
-
-    `of` is a function of their values and the action, `of(x_i, x_j, action)`, or the array of all
-    its answers, with an axis for each coordinate of the scope and one for the action. For a law the
-    answer is the list of chances of the next values, for a cost a number, for a rule True or False.
-    """
-
-    scope: Sequence[int]
-    of: Callable[..., Any] | Any
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """A part laid out: its scope in increasing order, values (sizes of the scope, A, width)."""
-
-    scope: tuple[int, ...]
-    values: FloatArray
-
-    def at(self, states: Any, actions: IntArray) -> FloatArray:
-        """Return the entries (n, width) of pairs."""
-        return np.asarray(self.values[(*(states[:, i] for i in self.scope), actions)])
-
-    def at_points(self, points: IntArray) -> FloatArray:
-        """Return the entries (n, width) at points (n, scope and action)."""
-        return np.asarray(self.values[tuple(points.T)])
-
-    def first_at(self, points: IntArray) -> FloatArray:
-        """Return the first entries (n,) at points."""
-        return self.at_points(points)[:, 0]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -131,33 +97,33 @@ class FactoredModel(FunctionModel):
         return counts
 
     @cached_property
-    def law_tables(self) -> tuple[_Table, ...]:
-        """The laws as tables."""
-        return tuple(self._law(law, i) for i, law in enumerate(self.laws))
+    def _reader(self) -> PartReader:
+        return PartReader(self.sizes, self.actions)
 
     @cached_property
-    def cost_tables(self) -> tuple[_Table, ...]:
+    def law_tables(self) -> tuple[PartTable, ...]:
+        """The laws as tables."""
+        return tuple(self._reader.law(law, i) for i, law in enumerate(self.laws))
+
+    @cached_property
+    def cost_tables(self) -> tuple[PartTable, ...]:
         """The costs as tables."""
         return tuple(
-            self._table(part, 1, f"costs[{j}]", "a number") for j, part in enumerate(self.costs)
+            self._reader.table(part, 1, f"costs[{j}]", "a number")
+            for j, part in enumerate(self.costs)
         )
 
     @cached_property
-    def _rule_tables(self) -> tuple[_Table, ...]:
+    def _rule_tables(self) -> tuple[PartTable, ...]:
         given = enumerate(self.admissible)
-        return tuple(self._table(part, 1, f"admissible[{j}]", "True or False") for j, part in given)
+        return tuple(
+            self._reader.table(part, 1, f"admissible[{j}]", "True or False") for j, part in given
+        )
 
     @cached_property
     def initial_laws(self) -> tuple[FloatArray, ...]:
         """The chances of each coordinate's values at the start."""
-        given = np.zeros(self.dimension) if self.initial is None else self.initial
-        laws = law_list(given, "initial")
-        if len(laws) != self.dimension:
-            raise ModelError(
-                f"initial has {len(laws)} coordinates, expected {self.dimension}: give a state, or "
-                "one law for each coordinate"
-            )
-        found = []
+        laws, found = coordinate_laws(self.initial, self.dimension), []
         for i, (law, size) in enumerate(zip(laws, self.sizes, strict=True)):
             whole = isinstance(law, Law) and (law.values == np.rint(law.values)).all()
             if not isinstance(law, Law) or not whole or not (law.values >= 0).all():
@@ -220,19 +186,15 @@ class FactoredModel(FunctionModel):
         high = [float(size - 1) for size in self.sizes]
         return [0.0] * self.dimension, high, [True] * self.dimension
 
-    def box(self) -> Box:
-        top = np.array(self.sizes, dtype=np.float64) - 1.0
-        return Box(np.zeros(self.dimension), top, np.ones(self.dimension, dtype=np.bool_))
-
     def spread_states(self, n: int, seed: int = 0) -> Any:
         """Return at most n distinct states, drawn evenly from all."""
         drawn = np.random.default_rng(seed).integers(0, self.sizes, size=(n, self.dimension))
         return np.unique(drawn, axis=0)
 
     def source_with(self, functions: Mapping[str, Called]) -> Source:
-        return compile.model_source(
+        return model_source(
             "factors",
-            compile.with_optional(self._written, functions),
+            with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -339,79 +301,6 @@ class FactoredModel(FunctionModel):
         )
         return data
 
-    def _law(self, law: Local, i: int) -> _Table:
-        table = self._table(law, self.sizes[i], f"laws[{i}]", f"{self.sizes[i]} chances")
-        total = table.values.sum(axis=-1)
-        bad = (table.values < 0.0).any(axis=-1) | (np.abs(total - 1.0) > tolerances.PROBABILITY)
-        wrong = checks.first_index(bad)
-        if wrong is not None:
-            raise ModelError(
-                f"laws[{i}] gives {table.values[wrong].tolist()} for {self._place(table, wrong)}, "
-                f"with the sum {total[wrong]:.12g}, expected chances that sum to 1"
-            )
-        return table
-
-    def _table(self, part: Any, width: int, name: str, wanted: str) -> _Table:
-        """Lay out a part; `width` numbers are expected of each answer."""
-        if not isinstance(part, Local):
-            raise ModelError(f"{name} is {part!r}, expected Local(scope, function)")
-        scope = tuple(int(i) for i in part.scope)
-        if len(set(scope)) < len(scope) or any(i not in range(self.dimension) for i in scope):
-            raise ModelError(
-                f"{name} has the scope {list(part.scope)}, expected coordinates from 0 to "
-                f"{self.dimension - 1}, each once"
-            )
-        shape = (*(self.sizes[i] for i in scope), self.n_actions)
-        if prod(shape) * width > _MOST_ENTRIES:
-            raise ModelError(
-                f"{name} has {prod(shape) * width:.2g} entries, expected at most "
-                f"{_MOST_ENTRIES:,}: let it look at fewer coordinates"
-            )
-        values = self._answers(part, shape, width, name, wanted)
-        wrong = checks.first_index(np.asarray(~np.isfinite(values).all(axis=-1)))
-        order = np.argsort(scope)
-        table = _Table(
-            tuple(sorted(scope)), np.transpose(values, (*order, len(scope), len(scope) + 1)).copy()
-        )
-        if wrong is not None:
-            place = (*(wrong[k] for k in order), wrong[-1])
-            raise ModelError(
-                f"{name} gives {values[wrong].tolist()} for {self._place(table, place)}, expected "
-                "finite numbers"
-            )
-        return table
-
-    def _answers(
-        self, part: Local, shape: tuple[int, ...], width: int, name: str, wanted: str
-    ) -> FloatArray:
-        if not callable(part.of):
-            full = shape if width == 1 and np.ndim(part.of) == len(shape) else (*shape, width)
-            given = checks.float_array(part.of, name, full, finite=False)
-            return given.reshape(*shape, width)
-        values = np.zeros((*shape, width))
-        for place in np.ndindex(*shape):
-            try:
-                answer = np.ravel(np.asarray(part.of(*place), dtype=np.float64))
-            except (TypeError, ValueError, ArithmeticError, LookupError) as problem:
-                raise ModelError(
-                    f"{name} fails for the values {list(place[:-1])} of coordinates "
-                    f"{list(part.scope)} and action {place[-1]} ({type(problem).__name__}: "
-                    f"{problem}): it is called with these values and the action, and returns "
-                    f"{wanted}"
-                ) from None
-            if answer.shape != (width,):
-                raise ModelError(
-                    f"{name} gives {answer.tolist()} for the values {list(place[:-1])} of "
-                    f"coordinates {list(part.scope)} and action {place[-1]}, expected {wanted}"
-                )
-            values[place] = answer
-        return values
-
-    def _place(self, table: _Table, place: tuple[int, ...]) -> str:
-        """Return which values and which action an entry belongs to."""
-        values = [f"x{i + 1} = {v}" for i, v in zip(table.scope, place, strict=False)]
-        return ", ".join([*values, f"action {place[-1]} ({self.label(place[-1])})"])
-
     def _check_rules(self) -> None:
         """Look for states in which no action is admissible, where that is easy to see."""
         if not self._rule_tables:
@@ -428,7 +317,7 @@ class FactoredModel(FunctionModel):
         self.admissible_mask(self.spread_states(_FAR_STATES))
 
 
-def _flat(tables: Sequence[_Table]) -> LocalTables:
+def _flat(tables: Sequence[PartTable]) -> LocalTables:
     """Return tables one after another."""
     starts = np.concatenate([[0], np.cumsum([len(t.scope) for t in tables])])
     offsets = np.concatenate([[0], np.cumsum([t.values.size for t in tables])])[:-1]

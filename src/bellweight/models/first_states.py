@@ -27,16 +27,20 @@ def draws_itself(initial: Any) -> bool:
     return len(names) > 0 and names[0] == "rng"
 
 
-def first_laws(initial: Any, whole: BoolArray) -> tuple[AnyLaw, ...]:
-    """Return the laws of the first state's coordinates; meaningless where it is a function."""
-    dimension = len(whole)
-    given = np.zeros(dimension) if initial is None or callable(initial) else initial
-    laws = law_list(given, "initial")
+def coordinate_laws(given: Any, dimension: int) -> tuple[AnyLaw, ...]:
+    """Return the laws of the first state's coordinates, zero where none is given."""
+    laws = law_list(np.zeros(dimension) if given is None else given, "initial")
     if len(laws) != dimension:
         raise ModelError(
             f"initial has {len(laws)} coordinates, expected {dimension}: give a state, or one law "
             "for each coordinate"
         )
+    return laws
+
+
+def first_laws(initial: Any, whole: BoolArray) -> tuple[AnyLaw, ...]:
+    """Return the laws of the first state's coordinates; meaningless where it is a function."""
+    laws = coordinate_laws(None if callable(initial) else initial, len(whole))
     for i in np.flatnonzero(whole):
         law = laws[i]
         if not isinstance(law, Law) or (law.values != np.floor(law.values)).any():

@@ -14,8 +14,8 @@ from bellweight.common import checks
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.common.streams import stream_keys
-from bellweight.models import compile
 from bellweight.models.compile import Called, Source
+from bellweight.models.function_checks import arguments_of, check_compiles
 from bellweight.models.local import LocalStructure
 from bellweight.models.loops import Loops
 from bellweight.models.parameters import Parameters
@@ -109,7 +109,11 @@ class FunctionModel(ABC):
 
     def box(self) -> Box:
         """Return the finite box of all states, or say which coordinate has no bound."""
-        raise ModelError(f"{self!r} has no finite box of states")
+        low, high, whole = map(np.array, self._sides)
+        endless = checks.first_index(high >= ENDLESS)
+        if endless is not None:
+            raise ModelError(f"coordinate {endless[0]} has no upper bound: set upper=")
+        return Box(low, high, whole)
 
     def side(self, axis: int) -> tuple[float, float, bool]:
         """Return the least and the largest value of a state variable, and whether it is whole."""
@@ -244,18 +248,18 @@ class FunctionModel(ABC):
         }  # fmt: skip
         for role, function in functions.items():
             if function is not None:
-                names = compile.arguments_of(function, role, arguments[role])
+                names = arguments_of(function, role, arguments[role])
                 given = tuple(examples[name] for name in names)
-                compile.check_compiles(function, role, given, self.numbers.layout, *remedy)
+                check_compiles(function, role, given, self.numbers.layout, *remedy)
 
     def _check_added(self, rule: Callable[..., int] | None, written: Written) -> None:
         state = np.zeros(self.dimension, dtype=self.state_type)
         if rule is not None:
-            named = compile.arguments_of(rule, "rule", ("state", "parameters"))
+            named = arguments_of(rule, "rule", ("state", "parameters"))
             given = {"state": state, "parameters": np.zeros(1)}
-            compile.check_compiles(rule, "rule", tuple(given[name] for name in named))
+            check_compiles(rule, "rule", tuple(given[name] for name in named))
         for function, outputs in written:
-            compile.check_compiles(function, "functions", (state, np.zeros(outputs)))
+            check_compiles(function, "functions", (state, np.zeros(outputs)))
 
 
 def action_labels(labels: Any, name: str) -> tuple[str, ...]:
@@ -268,14 +272,22 @@ def action_labels(labels: Any, name: str) -> tuple[str, ...]:
     return checks.distinct([str(label) for label in labels], name)
 
 
-def joined_written(first: Written, second: Written) -> Written:
-    """Return the user's functions of two bases, which must be the same ones."""
+def per_coordinate(given: Any, name: str, dimension: int) -> list[Any]:
+    """Return what is given for each coordinate: one thing for all of them, or one for each."""
+    listed = list(np.atleast_1d(np.asarray(given, dtype=object)))
+    listed = listed * dimension if len(listed) == 1 else listed
+    if len(listed) != dimension:
+        raise ModelError(f"{name} has {len(listed)} entries, expected {dimension}")
+    return listed
+
+
+def check_same_written(first: Written, second: Written) -> None:
+    """Refuse two bases with different functions of the user's: loops take those of one basis."""
     if first and second and first != second:
         raise BasisError(
             "two Custom bases with functions of their own cannot be simulated together: put their "
             "functions into one"
         )
-    return first or second
 
 
 def _written_calls(written: Written) -> dict[str, Called]:

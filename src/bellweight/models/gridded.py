@@ -27,7 +27,7 @@ from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
-from bellweight.models.noise import MOST_NODES, product_nodes
+from bellweight.models.noise import product_nodes
 from bellweight.models.tabular import TabularModel
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _initial(model: StepModel, axes: Sequence[FloatArray]) -> FloatArray:
     """Return the initial law on the grid; draws stand for a sampler or a function."""
     nodes = None
     if not callable(model.initial):
-        nodes = product_nodes(model.initial_laws, model.quadrature, MOST_NODES)
+        nodes = product_nodes(model.initial_laws, model.quadrature)
     if nodes is None:
         drawn = model.sample_initial(0, _DRAWN, np.uint64(1)).astype(np.float64)
         nodes = drawn, np.full(len(drawn), 1.0 / len(drawn))

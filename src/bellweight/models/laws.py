@@ -118,10 +118,10 @@ class Independent(Short):
 
     def sample(self, first: int, last: int, base: Any) -> FloatArray:
         """Return one vector per episode first, ..., last - 1."""
-        from bellweight.models.kernels.noise_draws import fill_finite
+        from bellweight.models.kernels.noise_draws import episode_keys, fill_finite
 
         drawn = np.zeros((last - first, len(self.laws)))
-        fill_finite(drawn, first, base, *self.tables)
+        fill_finite(drawn, episode_keys(base, first, last - first), 0, *self.tables)
         return drawn
 
     def outcomes(self) -> tuple[FloatArray, FloatArray]:

@@ -28,15 +28,13 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common import checks, files, identity, tolerances
-from bellweight.common.checks import FloatArray, Matrix
+from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
 from bellweight.models.enumerate import to_tabular
 from bellweight.models.laws import Independent, Sampled, contradiction
+from bellweight.models.linear_checks import check_every_row, check_initial, check_whole_numbers
 from bellweight.models.tabular import TabularModel
-
-_CHECK_POINTS = 8
-_CHECK_DRAWS = 4_000
 
 
 class Kernels:
@@ -161,7 +159,7 @@ class LinearModel(files.Saved, files.Changed):
         put(self, "next_action", _matrix(self.next_action, "next_action", (n, m)))
         self._put_rows(n, m)
         self._put_noise(n)
-        self._check_initial(n)
+        check_initial(self)
         if isinstance(self.kernels, files.Unstored):
             # A file keeps only kernels that are data; without them the general solver answers.
             put(self, "kernels", None)
@@ -173,8 +171,8 @@ class LinearModel(files.Saved, files.Changed):
             put(self, "preference", checks.float_array(self.preference, "preference", (m,)))
         for kind, count in (("state", n), ("action", m), ("row", len(self.row_upper))):
             put(self, f"{kind}_names", _names(getattr(self, f"{kind}_names"), kind, count))
-        self._check_whole_numbers()
-        self._check_every_row()
+        check_whole_numbers(self)
+        check_every_row(self)
         _ = self.digest
 
     @property
@@ -234,7 +232,7 @@ class LinearModel(files.Saved, files.Changed):
 
     def check_states(self, states: Any, name: str = "states") -> FloatArray:
         """Return states (N, n) as numbers, or say what is wrong with them."""
-        array = np.atleast_2d(checks.float_array(np.atleast_2d(states), name, (-1, self.dimension)))
+        array = checks.float_array(np.atleast_2d(states), name, (-1, self.dimension))
         fractional = self.integer_states & (array != np.round(array))
         wrong = checks.first_index(fractional)
         if wrong is not None:
@@ -245,21 +243,10 @@ class LinearModel(files.Saved, files.Changed):
 
     def inadmissible(self, states: FloatArray, actions: FloatArray) -> tuple[int, str] | None:
         """Return the first state whose action is not admissible, and what it violates; or None."""
+        rows, whole = self.row_values(states, actions), self.integer_actions
         for values, low, high, integer, names in (
-            (
-                actions,
-                self.action_lower,
-                self.action_upper,
-                self.integer_actions,
-                self.action_names,
-            ),
-            (
-                self.row_values(states, actions),
-                self.row_lower,
-                self.row_upper,
-                False,
-                self.row_names,
-            ),
+            (actions, self.action_lower, self.action_upper, whole, self.action_names),
+            (rows, self.row_lower, self.row_upper, False, self.row_names),
         ):
             margin = tolerances.CONSTRAINT * (1.0 + np.abs(values))
             outside = (values < low - margin) | (values > high + margin) | ~np.isfinite(values)
@@ -302,6 +289,20 @@ class LinearModel(files.Saved, files.Changed):
             if isinstance(getattr(self, role), Sampled):
                 raise ModelError(f"{role} is a function, which a file cannot hold: use Independent")
         super().save(path)
+
+    def check_noise(
+        self, states: FloatArray, actions: FloatArray, rng: np.random.Generator
+    ) -> None:
+        """Raise an error when the noise drawn for these pairs contradicts the declared mean."""
+        assert isinstance(self.noise, Sampled)
+        drawn = self.noise.drawn(len(states), rng, states, actions)
+        found = contradiction(drawn, np.asarray(self.noise.mean))
+        if found is not None:
+            raise ModelError(
+                f"noise declares mean {self.noise.mean[found[0]]:g} for component {found[0]}, but "
+                f"{len(states):,} draws in the state {states[0].tolist()} have mean {found[1]:g}: "
+                "the expected next state must be affine in state and action; correct the mean"
+            )
 
     def _check_tail(self) -> None:
         pair = {"first_cost": self.first_cost, "cost_growth": self.cost_growth}
@@ -368,109 +369,6 @@ class LinearModel(files.Saved, files.Changed):
                 "correct one of them, or leave drift out"
             )
 
-    def _check_initial(self, n: int) -> None:
-        if not isinstance(self.initial, Independent | Sampled):
-            raise ModelError(f"initial is {self.initial!r}, expected Independent laws or Sampled")
-        mean = checks.float_array(self.initial.mean, "the mean of initial", (n,))
-        rng = np.random.default_rng(0)
-        if isinstance(self.initial, Independent):
-            for k, law in enumerate(self.initial.laws):
-                low, high = law.values.min(), law.values.max()
-                if low < self.state_lower[k] or high > self.state_upper[k]:
-                    raise ModelError(
-                        f"initial gives {self.state_names[k]} values from {low:g} to {high:g}, "
-                        f"outside its box {self.state_lower[k]:g} to {self.state_upper[k]:g}"
-                    )
-            states = self.initial.sample(0, _CHECK_POINTS, np.uint64(0))
-        else:
-            states = self.initial.drawn(_CHECK_DRAWS, rng, _CHECK_DRAWS)
-            found = contradiction(states, mean)
-            if found is not None:
-                raise ModelError(
-                    f"initial declares mean {mean[found[0]]:g} for state variable {found[0]}, but "
-                    f"{_CHECK_DRAWS:,} draws have mean {found[1]:g}: correct one of them"
-                )
-            outside = (states < self.state_lower) | (states > self.state_upper)
-            outside |= self.integer_states & (states != np.round(states))
-            wrong = checks.first_index(outside)
-            if wrong is not None:
-                k = wrong[1]
-                raise ModelError(
-                    f"initial gives {self.state_names[k]} the value {states[wrong]:g}, expected "
-                    f"one of its box, {self.state_lower[k]:g} to {self.state_upper[k]:g}, whole "
-                    "if the variable is"
-                )
-        self._check_sampled_noise(states[:_CHECK_POINTS], rng)
-
-    def _check_sampled_noise(self, states: FloatArray, rng: np.random.Generator) -> None:
-        """Compare a noise function's draws with its mean at initial states and least actions."""
-        if not isinstance(self.noise, Sampled):
-            return
-        actions = np.broadcast_to(self.action_lower, (_CHECK_DRAWS, self.n_action_variables))
-        for state in states:
-            repeated = np.tile(state, (_CHECK_DRAWS, 1))
-            self.check_noise(repeated, actions, rng)
-
-    def check_noise(
-        self, states: FloatArray, actions: FloatArray, rng: np.random.Generator
-    ) -> None:
-        """Raise an error when the noise drawn for these pairs contradicts the declared mean."""
-        assert isinstance(self.noise, Sampled)
-        drawn = self.noise.drawn(len(states), rng, states, actions)
-        found = contradiction(drawn, np.asarray(self.noise.mean))
-        if found is not None:
-            raise ModelError(
-                f"noise declares mean {self.noise.mean[found[0]]:g} for component {found[0]}, but "
-                f"{len(states):,} draws in the state {states[0].tolist()} have mean {found[1]:g}: "
-                "the expected next state must be affine in state and action; correct the mean"
-            )
-
-    def _check_whole_numbers(self) -> None:
-        whole = self.integer_states
-        for low, name in (
-            (self.state_lower, "state_lower"),
-            (self.state_upper, "state_upper"),
-        ):
-            _check_whole(low[whole], name)
-        for low, name in (
-            (self.action_lower, "action_lower"),
-            (self.action_upper, "action_upper"),
-        ):
-            _check_whole(low[self.integer_actions & np.isfinite(low)], name)
-        rows = np.flatnonzero(whole)
-        for matrix, name in (
-            (self.next_state, "next_state"),
-            (self.next_action, "next_action"),
-            (self.noise_matrix, "noise_matrix"),
-        ):
-            _check_whole(matrix[rows].data, name)
-        used = abs(self.noise_matrix[rows]).sum(axis=0) > 0.0
-        for law, needed, name in ((self.noise, used, "noise"), (self.initial, whole, "initial")):
-            if isinstance(law, Independent):
-                chosen = Independent([law.laws[k] for k in np.flatnonzero(needed)])
-                _check_whole(chosen.values, name)
-
-    def _check_every_row(self) -> None:
-        """Refuse a constraint that no action can meet in some state of the box."""
-        reach_low, reach_high = _extremes(self.action_rows, self.action_lower, self.action_upper)
-        state_low, state_high = _extremes(self.state_rows, self.state_lower, self.state_upper)
-        # A constraint without actions says which states there are.
-        free = np.asarray(abs(self.action_rows).sum(axis=1)).ravel() > 0.0
-        too_high = free & (state_high + reach_low > self.row_upper + tolerances.CONSTRAINT)
-        too_low = free & (state_low + reach_high < self.row_lower - tolerances.CONSTRAINT)
-        wrong = checks.first_index(too_high | too_low)
-        if wrong is not None:
-            k = wrong[0]
-            weights = self.state_rows[[k]].toarray()[0]
-            up = (weights > 0.0) == bool(too_high[k])
-            state = np.where(
-                weights == 0.0, self.state_lower, np.where(up, self.state_upper, self.state_lower)
-            )
-            raise ModelError(
-                f"no action meets the constraint {self.row_names[k]} in the state where "
-                f"{self.state_text(state)}: narrow the box of states or widen the constraint"
-            )
-
 
 def _matrix(value: Any, name: str, shape: tuple[int, int]) -> sparse.csr_array:
     dense = value.toarray() if sparse.issparse(value) else value
@@ -493,28 +391,3 @@ def _names(given: Any, kind: str, count: int) -> tuple[str, ...]:
     if len(names) != count or len(set(names)) != count:
         raise ModelError(f"{kind}_names has {len(set(names))} distinct names, expected {count}")
     return names
-
-
-def _check_whole(values: FloatArray, name: str) -> None:
-    wrong = checks.first_index(values != np.round(values))
-    if wrong is not None:
-        raise ModelError(
-            f"{name} contains {values[wrong]:g}, expected whole numbers because the states are: "
-            "correct it, or build the model with integer_states=False"
-        )
-
-
-def _extremes(rows: Matrix, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and largest value (c,) of each row over a box."""
-    up, down = rows.maximum(0.0), (-rows).maximum(0.0)
-    with np.errstate(invalid="ignore"):
-        least = _product(up, low) - _product(down, high)
-        most = _product(up, high) - _product(down, low)
-    return least, most
-
-
-def _product(rows: Matrix, vector: FloatArray) -> FloatArray:
-    """Return rows @ vector; an infinite entry counts only where its coefficient is not zero."""
-    finite = np.where(np.isfinite(vector), vector, 0.0)
-    endless = np.asarray(rows @ (~np.isfinite(vector)).astype(float)) > 0.0
-    return np.where(endless, np.inf, np.asarray(rows @ finite))

@@ -58,6 +58,18 @@ class Table:
             return np.broadcast_to(self.values, (len(points), *self.values.shape))
         return np.asarray(self.values[tuple(points[:, v] for v in self.scope)])
 
+    def at_end(self, variable: int, place: int = -1) -> Table:
+        """Return the table at one of the last values of a variable, if it looks at that one."""
+        if variable not in self.scope:
+            return self
+        values = np.asarray(self.values.take(place, axis=self.scope.index(variable)))
+        return Table(tuple(v for v in self.scope if v != variable), values)
+
+    def slope(self, variable: int) -> Table:
+        """Return the difference of the last two values along a variable."""
+        last = self.at_end(variable)
+        return Table(last.scope, np.asarray(last.values - self.at_end(variable, -2).values))
+
 
 @dataclass(frozen=True, eq=False)
 class Drift:
@@ -219,7 +231,7 @@ class LocalEvent:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalEvents(LocalStructure):
-    """At most one event per step; `cost_terms` and `rules` are functions with their scopes."""
+    """At most one event per step; `cost_terms` makes the tables of `costs` for a grid."""
 
     discount: float
     limits: IntArray

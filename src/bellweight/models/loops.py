@@ -13,7 +13,8 @@ from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 from bellweight.common.streams import Keys
-from bellweight.models.compile import Source, naming
+from bellweight.models.compile import Source
+from bellweight.models.function_checks import naming
 from bellweight.models.kernels import layouts
 from bellweight.models.kernels.layouts import (
     Acting,
@@ -41,7 +42,6 @@ _TEXT = {
     layouts.NOT_A_NUMBER: "the next state is not finite",
     layouts.NOT_WHOLE: "the next state has a fraction in a coordinate that integer= declares whole",
     layouts.WRONG_LENGTH: "step returns a state of the wrong length",
-    layouts.BAD_LAW: "the chances of a local law are negative, NaN or do not sum to 1",
 }
 
 _OF_A_STEP = (
@@ -51,7 +51,7 @@ _OF_A_STEP = (
 _OF_THE_NEXT_STATE = (layouts.OUTSIDE, layouts.NOT_A_NUMBER, layouts.NOT_WHOLE)
 
 
-def nothing(dimension: int) -> Functions:
+def nothing() -> Functions:
     """Return a list of no functions but the constant."""
     none, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
     one = np.zeros(1, dtype=np.int64)
@@ -142,7 +142,7 @@ class Loops:
         self, states: Any, actions: IntArray, functions: Functions | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return phi(x) - discount E[phi(next)] (n, W) and the cost (n,) of some pairs."""
-        functions = functions or nothing(self.dimension)
+        functions = functions or nothing()
         rows, cost = np.zeros((len(states), len(functions.prefix))), np.zeros(len(states))
         self._call(
             "bellman_rows", writable(states), writable(actions), self.discount, self.data,
@@ -156,11 +156,8 @@ class Loops:
         The residual of an inadmissible action is infinite.
         """
         n = len(states)
-        slack, cost, values = (
-            np.zeros((n, self.n_actions)),
-            np.zeros((n, self.n_actions)),
-            np.zeros(n),
-        )
+        slack, cost = np.zeros((n, self.n_actions)), np.zeros((n, self.n_actions))
+        values = np.zeros(n)
         self._call(
             "slacks", writable(states), self.discount, self.data, value.functions, value.coef,
             value.quadratic, slack, cost, values, self._work(value.functions),
@@ -221,7 +218,7 @@ class Loops:
         n = last - first
         costs, hits = np.zeros(n), np.zeros(n)
         sums = np.zeros((n, 0 if functions is None else len(functions.prefix)))
-        seen = functions or nothing(self.dimension)
+        seen = functions or nothing()
         for part, given in self._sampled(first, last, horizon, keys):
             here = slice(part.start - first, part.stop - first)
             self._call(
@@ -268,7 +265,7 @@ class Loops:
                 code, _ = act(states, drawn, discount, *handed)
             except Exception:
                 code = -1
-            # Whatever went wrong goes wrong again where it is told properly.
+            # A fault happens again in `act`, which says what is wrong.
             return int(self.act(states, drawn, policy)[0] if code else actions[0])
 
         return one

@@ -214,14 +214,12 @@ def laid_out(laws: Sequence[AnyLaw]) -> Laws:
     return Laws(*[columns[0].astype(np.int64), *numbers, start, values, sums])
 
 
-def product_nodes(
-    laws: Sequence[AnyLaw], n: int, most: int = MOST_NODES
-) -> tuple[FloatArray, FloatArray] | None:
+def product_nodes(laws: Sequence[AnyLaw], n: int) -> tuple[FloatArray, FloatArray] | None:
     """Return the nodes (N, m) and weights (N,) of independent laws, None where N is too large."""
     each = [
         (law.values, law.chances) if isinstance(law, Law) else law.quadrature(n) for law in laws
     ]
-    if np.prod([float(len(values)) for values, _ in each]) > most:
+    if np.prod([float(len(values)) for values, _ in each]) > MOST_NODES:
         return None
     nodes = np.array(list(product(*(values for values, _ in each)))).reshape(-1, len(laws))
     weights = np.array([np.prod(w) for w in product(*(weights for _, weights in each))])

@@ -24,7 +24,7 @@ Layout = Mapping[str, tuple[int, tuple[int, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The flat array of all numbers, their layout by name, and what the user gave."""
+    """All numbers in a flat array, their layout by name, and what plain Python functions get."""
 
     numbers: FloatArray
     layout: Layout
@@ -34,10 +34,11 @@ class Parameters:
     def of(cls, given: Any) -> Parameters:
         """Return parameters as the user gives them: None, names with numbers, or an array."""
         if given is None:
-            return cls(np.zeros(1), {}, np.zeros(0))
+            given = ()
         if not isinstance(given, Mapping):
             array = checks.float_array(given, "parameters", (-1,))
-            return cls(array if len(array) else np.zeros(1), {}, array)
+            numbers = array if len(array) else np.zeros(1)
+            return cls(numbers, {}, numbers)
         layout: dict[str, tuple[int, tuple[int, ...]]] = {}
         parts: list[FloatArray] = []
         for name, value in given.items():

@@ -1,11 +1,6 @@
 """Models given by a simulator: real or whole state vectors, finitely many actions, random numbers.
 
-The user writes plain functions, each taking only the arguments it depends on:
-
-    step(state, action, noise)    the next state: a tuple, an array, or a number where d is one
-    cost(state, action, noise)    a number
-    admissible(state, action)     whether an action may be taken (default: always)
-
+The user writes plain functions: `step` returns the next state, `cost` what the step costs. Their
 `noise` is an array (m,) of random numbers whose law is given beside: a finite law, a continuous one
 with a quadrature, several independent ones, or a sampler. Rows of a program are sums over nodes of
 the law; simulation draws from the law itself.
@@ -24,18 +19,18 @@ from bellweight.common import checks, identity
 from bellweight.common.checks import BoolArray, FloatArray
 from bellweight.common.status import ModelError
 from bellweight.common.streams import stream_keys
-from bellweight.models import compile
-from bellweight.models.compile import Called, Held, Source, Written
+from bellweight.models.compile import Called, Source, Written, model_source, with_optional
 from bellweight.models.declared import Lipschitz, check_declared
 from bellweight.models.first_states import FirstStates, draws_itself, first_laws
-from bellweight.models.function_model import FunctionModel
+from bellweight.models.function_checks import arguments_of, call_by_name
+from bellweight.models.function_model import FunctionModel, per_coordinate
+from bellweight.models.function_text import Held
 from bellweight.models.gridded import gridded
 from bellweight.models.kernels.layouts import StepData, uniform
 from bellweight.models.laws import Independent, Law
 from bellweight.models.loops import Loops
 from bellweight.models.noise import (
     DRAWS,
-    MOST_NODES,
     NODES,
     AnyLaw,
     Sampler,
@@ -172,7 +167,7 @@ class StepModel(FunctionModel):
             _ = self.held
         for role, function in self._functions().items():
             if function is not None:
-                compile.arguments_of(function, role, _ARGUMENTS[role])
+                arguments_of(function, role, _ARGUMENTS[role])
         if not self.vectorised:
             _ = self._written  # which names parameters that do not exist
             check_functions(self, self._first_state())
@@ -200,9 +195,15 @@ class StepModel(FunctionModel):
         return laws
 
     @cached_property
+    def _law_nodes(self) -> tuple[FloatArray, FloatArray] | None:
+        """The nodes and weights of the noise's laws, or None where draws stand for them."""
+        laws = self.noise_laws
+        return None if laws is None else product_nodes(laws, self.quadrature)
+
+    @property
     def are_draws(self) -> bool:
         """Whether the nodes are draws, so that rows are sample averages."""
-        return self.noise_laws is None or product_nodes(self.noise_laws, self.quadrature) is None
+        return self._law_nodes is None
 
     @property
     def has_quadrature(self) -> bool:
@@ -297,10 +298,10 @@ class StepModel(FunctionModel):
     def source_with(self, functions: Mapping[str, Called]) -> Source:
         takes: list[str] = []
         if not self.vectorised:
-            takes = compile.arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
-        source = compile.model_source(
+            takes = arguments_of(self.cost, "cost", _ARGUMENTS["cost"])
+        source = model_source(
             "vectors" if self.vectorised else "steps",
-            compile.with_optional(self._written, functions),
+            with_optional(self._written, functions),
             {
                 "DIMENSION": self.dimension,
                 "N_ACTIONS": self.n_actions,
@@ -342,7 +343,7 @@ class StepModel(FunctionModel):
     @cached_property
     def _step_body(self) -> str:
         """The call of the user's step: it fills in the successor, or returns it in some form."""
-        if "successor" in compile.arguments_of(self.step, "step", _ARGUMENTS["step"]):
+        if "successor" in arguments_of(self.step, "step", _ARGUMENTS["step"]):
             return "{call}\n    return DIMENSION"
         if np.ndim(first_answer(self, self._first_state())) == 0:
             return "successor[0] = {call}\n    return 1"
@@ -357,8 +358,7 @@ class StepModel(FunctionModel):
             state = np.zeros(self.dimension)
             draws = np.full(self.initial_draws or self.dimension, 0.5)
             given = {"state": state, "u": draws, "parameters": self.numbers.given}
-            named = compile.arguments_of(self.initial, "initial", _ARGUMENTS["initial"])
-            self.initial(**{name: given[name] for name in named})
+            call_by_name(self.initial, given)
         else:
             state = law_draws(laid_out(self.initial_laws), 1, np.uint64(1))[0]
         return np.array(state, dtype=self.state_type)
@@ -405,12 +405,10 @@ class StepModel(FunctionModel):
 
     def _expectation(self) -> tuple[FloatArray, FloatArray]:
         """Return the nodes (N, m) and weights (N,) of expectations."""
-        laws = self.noise_laws
-        if laws is not None:
-            found = product_nodes(laws, self.quadrature, MOST_NODES)
-            if found is not None:
-                return found
-        n, key = self.draws, stream_keys(self.draws_seed, _DRAWING)[0]
+        if self._law_nodes is not None:
+            return self._law_nodes
+        n, laws = self.draws, self.noise_laws
+        key = stream_keys(self.draws_seed, _DRAWING)[0]
         if laws is not None:
             nodes = law_draws(laid_out(laws), n, key)
         else:
@@ -429,10 +427,7 @@ class StepModel(FunctionModel):
         return {**own, "initial": initial}
 
     def _bounds(self, given: Any, name: str, missing: float) -> FloatArray:
-        listed = list(np.atleast_1d(np.asarray(given, dtype=object)))
-        listed = listed * self.dimension if len(listed) == 1 else listed
-        if len(listed) != self.dimension:
-            raise ModelError(f"{name} has {len(listed)} entries, expected {self.dimension}")
+        listed = per_coordinate(given, name, self.dimension)
         bounds = [missing if bound is None else bound for bound in listed]
         return checks.float_array(bounds, name, (self.dimension,), finite=False)
 

@@ -12,6 +12,7 @@ from bellweight.common import checks
 from bellweight.common.short import vector_text
 from bellweight.common.status import ModelError
 from bellweight.models.declared import called
+from bellweight.models.function_checks import call_by_name
 
 if TYPE_CHECKING:
     from bellweight.models.step import StepModel
@@ -78,11 +79,11 @@ def _called(
     noise = np.array(model.nodes[0])
     given = {
         "state": state.copy(), "action": action, "noise": noise.copy(),
-        "parameters": model.numbers.given if model.numbers.layout else model.numbers.numbers,
+        "parameters": model.numbers.given,
         "successor": np.zeros(model.dimension),
     }  # fmt: skip
     try:
-        answer = function(**{name: given[name] for name in inspect.signature(function).parameters})
+        answer = call_by_name(function, given)
     except Exception as problem:
         raise ModelError(
             f"{place_of(function, role)} fails in state {vector_text(state)} with action {action} "

@@ -21,7 +21,8 @@ import numpy as np
 
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ModelError
-from bellweight.models.compile import Held
+from bellweight.models.function_checks import call_by_name
+from bellweight.models.function_text import Held
 
 if TYPE_CHECKING:
     from bellweight.models.step import StepModel
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def held_functions(model: StepModel) -> Held:
     """Return the functions of a model under the names that its loops call them by."""
-    parameters = model.numbers.given if model.numbers.layout else model.numbers.numbers
+    parameters = model.numbers.given
     step = _Many(model.step, "step", ("states", "action", "noise", "parameters"), parameters)
     cost = _Many(model.cost, "cost", ("states", "action", "noise", "parameters"), parameters)
     held: list[tuple[str, Callable[..., Any]]] = [
@@ -153,8 +154,7 @@ class _Initial:
 
     def __call__(self, state: Any, u: Any, parameters: Any) -> None:
         given = {"state": state, "u": u, "parameters": self.parameters}
-        names = inspect.signature(self.function).parameters
-        self.function(**{name: given[name] for name in names})
+        call_by_name(self.function, given)
 
 
 def _always(state: Any, action: int, parameters: Any) -> bool:

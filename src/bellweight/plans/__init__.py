@@ -4,7 +4,8 @@
 """
 
 from bellweight.plans.auto import Auto
-from bellweight.plans.enrichment import Enriched, EnrichedResult, EnrichedRound
+from bellweight.plans.enriched_result import EnrichedResult, EnrichedRound
+from bellweight.plans.enrichment import Enriched
 from bellweight.plans.portfolio import Candidate
 from bellweight.plans.race_result import RaceResult
 from bellweight.plans.raised_bound import BoundRound, RaisedBound, RaisedBoundResult

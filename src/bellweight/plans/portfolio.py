@@ -14,7 +14,7 @@ from bellweight.common.short import Short
 from bellweight.common.status import ArgumentError
 from bellweight.policies import Policy, Uniform
 from bellweight.program import cost_unit
-from bellweight.results.result import Result
+from bellweight.results.base import BaseResult
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 from bellweight.weights.plan import Plan
@@ -60,7 +60,7 @@ def named(candidates: Any) -> dict[str, Any] | None:
             number = sum(name.split(" #")[0] == kind for name in found)
             found[kind if number == 0 else f"{kind} #{number + 1}"] = thing
     for name, thing in found.items():
-        if not isinstance(thing, Method | Plan | Candidate | Policy | Result):
+        if not isinstance(thing, Method | Plan | Candidate | Policy | BaseResult):
             raise ArgumentError(
                 f"candidate {name!r} is {thing!r}, expected a method, plan, Candidate, policy or "
                 "result"
@@ -68,14 +68,14 @@ def named(candidates: Any) -> dict[str, Any] | None:
     return found
 
 
-def checked_policies(policies: Any) -> dict[str, Policy | Result]:
+def checked_policies(policies: Any) -> dict[str, Policy | BaseResult]:
     """Return what the user brings, checked."""
     if policies is None:
         return {}
     if not isinstance(policies, Mapping):
         raise ArgumentError(f"brought is {policies!r}, expected names with their policies")
     for name, thing in policies.items():
-        if not isinstance(thing, Policy | Result):
+        if not isinstance(thing, Policy | BaseResult):
             raise ArgumentError(f"brought {name!r} is {thing!r}, expected a policy or a result")
     return {str(name): thing for name, thing in policies.items()}
 
@@ -136,7 +136,7 @@ def _regularised(methods: Mapping[str, Method], deltas: Sequence[float]) -> dict
 
 def is_ready(thing: Any) -> bool:
     """Return whether a candidate is a policy already, so that nothing has to be solved."""
-    return isinstance(thing, Policy | Result)
+    return isinstance(thing, Policy | BaseResult)
 
 
 def _described(thing: Any) -> str:

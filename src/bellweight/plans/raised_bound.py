@@ -13,10 +13,9 @@ are added, and the program is solved again, until the bound stops rising.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Self
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display import Column, Table, number_text
 from bellweight.display.charts import Chart, Line
 from bellweight.display.presentable import Pictures
-from bellweight.models import Model
 from bellweight.program import EliminatedRows, LocalRows
 from bellweight.program.local_terms import grid_sizes, law_moments
 from bellweight.results.base import ChosenResult
@@ -72,9 +70,6 @@ class RaisedBoundResult(ChosenResult):
     def lower_bound(self) -> float:
         """What no policy can cost less than."""
         return max(one.lower_bound for one in self.rounds)
-
-    def on(self, model: Model) -> Self:
-        return replace(self, result=self.result.on(model))
 
     def stored_fault(self) -> str:
         return "" if self.rounds else "there is no round"
@@ -130,7 +125,7 @@ class RaisedBound(Plan[RaisedBoundResult]):
     functions: int = 20
     per_round: int = 4
     last_kink: int = 20
-    levels: tuple[int, ...] = (1, 3)
+    levels: Sequence[int] = (1, 3)
     tol: float = 1e-5
     patience: int = 2
     most_entries: int = 1 << 17
@@ -139,6 +134,10 @@ class RaisedBound(Plan[RaisedBoundResult]):
         checks.count(self.functions, "functions")
         checks.count(self.per_round, "per_round")
         checks.count(self.last_kink, "last_kink")
+        if not isinstance(self.levels, Sequence) or isinstance(self.levels, str):
+            raise ArgumentError(f"levels is {self.levels!r}, expected whole numbers as in (1, 3)")
+        levels = tuple(checks.count(one, f"levels[{k}]") for k, one in enumerate(self.levels))
+        object.__setattr__(self, "levels", levels)
         checks.positive(self.tol, "tol")
         checks.count(self.patience, "patience")
         checks.count(self.most_entries, "most_entries")
@@ -212,17 +211,15 @@ class _Run:
         names = tuple(name for one in new for name in one.function_names(self.dimension))
         spent = time.perf_counter() - self._began
         self.rounds.append(BoundRound(names, bound, setup.rows.width, spent))
-        if settings.progress is True:
-            print(f"round {len(self.rounds) - 1:2d}  bound {bound:.8g}", flush=True)
+        settings.say(f"round {len(self.rounds) - 1:2d}  bound {bound:.8g}")
         return seen[-1]
 
     def _reason(self) -> str:
         """Return why to stop after this round, no text to go on."""
-        plan, stop = self.plan, self.settings.stop
+        plan = self.plan
         if len(self._added) >= plan.functions:
             return f"all {plan.functions} functions are used"
-        limit = None if stop is None else stop.max_seconds
-        if limit is not None and time.perf_counter() - self._began >= limit:
+        if self.settings.is_over(self._began):
             return "the time is up"
         if len(self.rounds) > plan.patience:
             before = self.rounds[-1 - plan.patience].lower_bound

@@ -30,7 +30,7 @@ from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.simulation import distinct_states
 from bellweight.solve import Result, solved
-from bellweight.weights.loop import Method
+from bellweight.weights.loop import Method, check_method
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -169,8 +169,7 @@ class Resampled(Plan[ResampledResult]):
     episodes: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, Method):
-            raise ArgumentError(f"method is {self.method!r}, expected a method such as Fixed()")
+        check_method(self.method, "method")
         checks.count(self.rounds, "rounds")
         if self.episodes is not None:
             checks.count(self.episodes, "episodes", least=2)
@@ -194,8 +193,7 @@ class Resampled(Plan[ResampledResult]):
                     raise KeyboardInterrupt
                 break
             rounds.append(self._judged(settings, rounds, found, useful, fresh))
-            if settings.progress is True:
-                print(f"round {number}: cost {rounds[-1].cost.mean:,.2f}", flush=True)
+            settings.say(f"round {number}: cost {rounds[-1].cost.mean:,.2f}")
         best = _best(rounds)
         policy = rounds[best].result.policy
         evaluation = evaluate(

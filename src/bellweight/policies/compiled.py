@@ -58,7 +58,7 @@ class CompiledPolicy:
 
 
 def compiled_uniform(model: FunctionModel) -> CompiledPolicy:
-    """Every admissible action with the same probability."""
+    """Return the policy that takes every admissible action with the same probability."""
     none = np.zeros((0, model.dimension), dtype=model.loops.state_type)
     empty = state_table(none, np.zeros((0, 1)))
     acting = Acting(None, None, None, None, empty, Dual(*empty, np.zeros(3)))
@@ -68,7 +68,7 @@ def compiled_uniform(model: FunctionModel) -> CompiledPolicy:
 def compiled_rule(
     model: FunctionModel, rule: Callable[..., int], parameters: FloatArray
 ) -> CompiledPolicy:
-    """A decision rule that the user wrote."""
+    """Return a decision rule that the user wrote."""
     base = compiled_uniform(model)
     return CompiledPolicy(
         model.loops_with(rule=rule), base.acting._replace(rule=writable(parameters))
@@ -78,7 +78,7 @@ def compiled_rule(
 def compiled_greedy(
     model: FunctionModel, basis: Basis, coef: FloatArray, ties: Table | None = None
 ) -> CompiledPolicy:
-    """The greedy policy of coefficients (K,), or of the largest of several value functions."""
+    """Return the greedy policy of coefficients (K,), or of the largest of several functions."""
     compiled = CompiledBasis.of(basis, model.dimension, model.value_counts)
     value = compiled.value(coef, model.jumps)
     base = compiled_uniform(model).acting
@@ -90,7 +90,7 @@ def compiled_greedy(
 
 
 def compiled_lookahead(base: CompiledPolicy, settings: Lookahead) -> CompiledPolicy:
-    """A policy that is improved by simulation in every decision."""
+    """Return a policy that is improved by simulation in every decision."""
     if base.loops.sample is not None:
         raise PolicyError(
             "the model draws its noise by a function of its own, which compiled decisions cannot "
@@ -108,7 +108,7 @@ def compiled_softmax(
     smoothing_mass: float,
     extend: float | None = None,
 ) -> CompiledPolicy:
-    """A target policy mixed, in states with dual mass, with the softmax of the dual.
+    """Return a target policy mixed, in states with dual mass, with the softmax of the dual.
 
     `duals` (m, A) are the duals of the `states` (m, d); the softmax is over admissible actions.
     With `extend`, states share their dual with those within this radius.

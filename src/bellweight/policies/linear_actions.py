@@ -28,6 +28,7 @@ from bellweight.common.compiled import compiled, draw, episode_key, mix, pick
 from bellweight.common.status import ModelError, PolicyError, SolverError, Status
 from bellweight.common.streams import Keys
 from bellweight.models import LinearModel
+from bellweight.models.kernels.tables import empty_slots, fill_slots, find
 from bellweight.policies.dual_rows import DualRows
 from bellweight.program import IntegerProgram
 
@@ -153,7 +154,9 @@ class SoftmaxChooser(Chooser):
 
     def worker(self) -> Worker:
         follow = self.target.worker()
-        layout = self.states, self.rows.starts, self.actions, self.rows.sums, self.rows.share
+        slots = empty_slots(len(self.states))
+        fill_slots(slots, self.states)
+        layout = slots, self.states, self.rows.starts, self.actions, self.rows.sums, self.rows.share
 
         def choose(states: FloatArray, keys: Keys, step: int) -> Chosen:
             actions, _ = follow(states, keys, step)
@@ -330,6 +333,7 @@ def _follow_dual(
     keys: Keys,
     step: int,
     actions: FloatArray,
+    slots: IntArray,
     known: FloatArray,
     first: IntArray,
     table: FloatArray,
@@ -339,7 +343,7 @@ def _follow_dual(
     """Replace actions in known states, each with its share; return which states are known."""
     found = np.zeros(states.shape[0], dtype=np.bool_)
     for row in range(states.shape[0]):
-        place = _find(states[row], known)
+        place = find(states[row], slots, known)
         if place < 0:
             continue
         found[row] = True
@@ -348,17 +352,3 @@ def _follow_dual(
             chosen = pick(u / share[place], sums, first[place], first[place + 1])
             actions[row] = table[chosen]
     return found
-
-
-@compiled
-def _find(state: FloatArray, known: FloatArray) -> int:
-    """Return which known state a state is, -1 for none."""
-    for place in range(known.shape[0]):
-        same = True
-        for k in range(len(state)):
-            if state[k] != known[place, k]:
-                same = False
-                break
-        if same:
-            return place
-    return -1

@@ -71,7 +71,7 @@ class Rule(Policy):
     def probabilities(self, model: TabularModel) -> FloatArray:
         fn, numbers = self.function(), self.numbers()
         takes_numbers = fn.__code__.co_argcount == 2
-        states = model.states.astype(np.int64)
+        states = self.states_of(model)
         chosen = [fn(state, numbers) if takes_numbers else fn(state) for state in states]
         return actions_to_probabilities(model, np.array(chosen, dtype=np.int64))
 
@@ -80,6 +80,12 @@ class Rule(Policy):
 
     def chooser(self, model: LinearModel) -> Chooser:
         return RuleChooser(model, self.function())
+
+    @staticmethod
+    def states_of(model: TabularModel) -> Any:
+        """Return the states (S, d) as a rule gets them: integers where all numbers are whole."""
+        states = model.states
+        return states.astype(np.int64) if (states == np.floor(states)).all() else states.copy()
 
     def numbers(self) -> FloatArray:
         """Return the parameters as the compiled loops take them: at least one number."""
@@ -131,4 +137,5 @@ class TablePolicy(Policy):
     @property
     def known_actions(self) -> IntArray | None:
         entries = np.asarray(self.entries)
-        return entries if self.model is None and entries.ndim == 1 else None
+        is_list = entries.ndim == 1 and entries.dtype.kind in "iu"
+        return entries if self.model is None and is_list else None

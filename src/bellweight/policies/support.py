@@ -38,24 +38,30 @@ class Support(Short):
 
     def over_pairs(self, model: TabularModel) -> FloatArray:
         """Return the dual as an array (N,) over the pairs of a tabular model."""
-        dual = np.zeros(model.n_pairs)
+        states = self.indices(model)
         key = model.pair_state * np.int64(model.n_actions) + model.pair_action
-        wanted = self.indices(model) * np.int64(model.n_actions) + self.actions
-        place = np.searchsorted(key, wanted)
-        if (place >= model.n_pairs).any() or not np.array_equal(key[place], wanted):
-            raise PolicyError("the dual has mass on pairs that the model lacks: use its own model")
+        place = np.searchsorted(key, states * np.int64(model.n_actions) + self.actions)
+        place = np.minimum(place, model.n_pairs - 1)
+        known = model.pair_state[place] == states, model.pair_action[place] == self.actions
+        if not np.all(known):
+            raise _of_another_model()
+        dual = np.zeros(model.n_pairs)
         dual[place] = self.values
         return dual
 
     def indices(self, model: TabularModel) -> IntArray:
         """Return the states as indices of a tabular model, looked up when they are vectors."""
         if self.states.ndim == 1:
-            return np.asarray(self.states)
-        both = np.concatenate([model.states, self.states])
-        place = np.unique(both, axis=0, return_inverse=True)[1].ravel()
-        number = np.full(len(both), -1, dtype=np.int64)
-        number[place[: model.n_states]] = np.arange(model.n_states)
-        return np.asarray(number[place[model.n_states :]])
+            found = np.asarray(self.states)
+        else:
+            both = np.concatenate([model.states, self.states])
+            place = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+            number = np.full(len(both), -1, dtype=np.int64)
+            number[place[: model.n_states]] = np.arange(model.n_states)
+            found = number[place[model.n_states :]]
+        if ((found < 0) | (found >= model.n_states)).any():
+            raise _of_another_model()
+        return found
 
     def by_state(self) -> tuple[Any, IntArray, IntArray]:
         """Return the distinct states (m, ...), the pairs (n,) sorted by state, and the starts.
@@ -83,3 +89,7 @@ class Support(Short):
                 "Greedy(basis=..., coef=...) without a dual"
             )
         return self.over_actions(n_actions)
+
+
+def _of_another_model() -> PolicyError:
+    return PolicyError("the dual has mass on pairs that the model lacks: use its own model")

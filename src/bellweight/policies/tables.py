@@ -19,7 +19,7 @@ def actions_to_probabilities(model: TabularModel, actions: IntArray) -> FloatArr
     """Return a deterministic policy, one action per state, as probabilities over pairs."""
     if actions.shape != (model.n_states,):
         raise PolicyError(
-            f"the policy has {actions.shape} actions, expected one for each of the "
+            f"the policy's actions have shape {actions.shape}, expected one for each of the "
             f"{model.n_states} states"
         )
     chosen = (model.pair_action == actions[model.pair_state]).astype(np.float64)

@@ -41,15 +41,14 @@ from bellweight.common.doubled import (
 from bellweight.common.status import SolverError, Status
 from bellweight.program.listed_rows import ListedRows
 from bellweight.program.row_source import RowSource
-from bellweight.program.simplex import Tableau, VertexSearch, check_time, power_of_two
+from bellweight.program.simplex import VertexSearch, check_time
+from bellweight.program.tableau import STALLED, Tableau, power_of_two
 
 _CHUNK = 20_000  # rows looked at with twice the digits at a time
 _MOST_ADDED = 500  # rows added after a look at all
 _MAX_STEPS = 5_000
 _MOST_GUESSES = 50  # Newton steps before rows are freed and fixed a few at a time
 _LARGE = 4.0  # share of a row of the basis beyond which a free row takes its place
-_REFRESH = 100  # changes of the basis after which the table is computed afresh
-_STALLED = 30  # steps without length before the first candidates are taken, not the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +80,7 @@ def optimum(
     The linear program is solved first, from a pool of rows, some of which make the first basis and
     are the first guess of the rows that are violated. `until` is when to give up.
     """
-    no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
-    search = VertexSearch(source, columns, no_bounds, until=until)
+    search = VertexSearch(source, columns, until=until)
     table, steps, passes = search.optimal_table(moments, pool, basic)
     found = _FreeRows(table, delta, until)
     guess = np.isin(table.keys, basic)
@@ -120,8 +118,7 @@ def shortest_dual(
 
     `basic` are keys to begin with, those on which an optimal dual is positive for example.
     """
-    no_bounds = doubled(np.zeros((0, source.n_basis))), np.zeros(0)
-    vertex = VertexSearch(source, columns, no_bounds, until=until).run(moments, tight, basic)
+    vertex = VertexSearch(source, columns, until=until).run(moments, tight, basic)
     used = vertex.rows[vertex.dual > 0.0]
     # Other rows may carry what rounding left over; without them no dual is feasible.
     keys = np.union1d(tight, used)
@@ -129,7 +126,7 @@ def shortest_dual(
     table = Tableau(moments.at(columns), power_of_two(np.abs(rows.high).max(axis=0)))
     table.append(keys, rows, np.zeros(len(keys)))
     for candidates in (used, keys):
-        table.take(np.flatnonzero(np.isin(table.keys, candidates)), np.zeros(0, dtype=np.int64))
+        table.take(np.flatnonzero(np.isin(table.keys, candidates)))
     unused = ~np.isin(table.keys[table.basis], used)  # their dual is zero up to rounding
     table.dual.high[unused] = table.dual.low[unused] = 0.0
     found = _FreeRows(table, 1.0, until)
@@ -184,7 +181,7 @@ class _FreeRows:
         self.dual = stacked(self.dual, doubled(np.zeros(n)))
         # Rows with a dual of zero replace unit rows, so that the basis spans what all rows span.
         units = table.is_unit
-        table.take(np.arange(len(table.keys)), np.zeros(0, dtype=np.int64))
+        table.take(np.arange(len(table.keys)))
         self.free[table.basis[units & ~table.is_unit]] = True
         self._weights = doubled(table.size**2)
         self._fresh = np.zeros(len(self.free), dtype=np.bool_)
@@ -228,7 +225,7 @@ class _FreeRows:
             wanted = self._wanted()
             falling = np.flatnonzero(self.free & (wanted.high < 0.0))
             if len(falling):
-                stalled = 0 if self._fix(falling, wanted, first=stalled > _STALLED) else stalled + 1
+                stalled = 0 if self._fix(falling, wanted, first=stalled > STALLED) else stalled + 1
                 continue
             self.dual = wanted
             entering = self._entering(stalled)
@@ -253,8 +250,7 @@ class _FreeRows:
         table = self.table
         check_time(self._until)
         while True:
-            if table.age >= _REFRESH:
-                table.refresh()
+            table.refresh_if_old()
             is_fixed = ~self.free[table.basis] & ~table.is_unit
             size = np.abs(table.shares.high) * table.size[:, None] / table.size[table.basis]
             size[~self.free] = size[:, table.is_unit] = size[table.basis] = 0.0
@@ -326,7 +322,7 @@ class _FreeRows:
         excess = np.where(self.free, 0.0, self.excess * self.table.size)
         excess[: self.table.n_columns] = 0.0
         some = np.flatnonzero(excess > 0.0)
-        if stalled > _STALLED:
+        if stalled > STALLED:
             return some[:1]
         most = 1 if stalled else len(self._places)
         return some[np.argsort(-excess[some], kind="stable")[:most]]

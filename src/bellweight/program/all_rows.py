@@ -5,7 +5,6 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,12 +22,20 @@ from bellweight.common.doubled import (
     total_by_group,
 )
 from bellweight.models import TabularModel
-from bellweight.models.kernels.layouts import Scale, writable
+from bellweight.models.kernels.layouts import Scale
 from bellweight.models.loops import Closest
+from bellweight.program.features import Features
 from bellweight.program.listed_rows import ListedRows
-from bellweight.program.row_blocks import RowBlock, found_in, joined
+from bellweight.program.row_blocks import RowPieces, found_in, joined
+from bellweight.program.table_blocks import (
+    TableBlock,
+    Values,
+    row_block,
+    table_block,
+    table_pieces,
+    table_rows_of,
+)
 
-_FEW_TRANSITIONS = 1 << 19  # a pass over fewer ends before a second thread has begun
 _EXACT_PAIRS = 20_000  # at a time with twice the digits
 _KEPT_SHARE = 0.5  # features for each transition that are kept: a third of the memory of the table
 
@@ -40,57 +47,6 @@ class AllRows:
     def on(self, model: TabularModel, basis: Basis) -> TabularRows:
         """Bind to a model and a basis."""
         return TabularRows(model, basis)
-
-
-class _Values(NamedTuple):
-    """The values (S,) of all states, and the sizes (S,) of the terms that they are made of."""
-
-    values: FloatArray
-    sizes: FloatArray | None
-
-
-@dataclass(frozen=True, eq=False)
-class TableBlock(RowBlock):
-    """Rows of a table, from one state on: their transitions (n, S) and costs (n,)."""
-
-    first: int
-    starts: IntArray
-    discount: float
-    first_state: int
-    transition: sparse.csr_array
-    cost: FloatArray
-
-    def pair_starts(self) -> IntArray:
-        return self.starts
-
-    def slacks(self, asked: _Values, states: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        cost = writable(self.cost[int(self.starts[states.start]) : int(self.starts[states.stop])])
-        here = asked.values[self.first_state + states.start : self.first_state + states.stop]
-        return self._ahead(asked.values, states, cost, here), cost, here
-
-    def terms(self, asked: _Values, states: slice) -> FloatArray | None:
-        if asked.sizes is None:
-            return None
-        here = asked.sizes[self.first_state + states.start : self.first_state + states.stop]
-        none = np.zeros(int(self.starts[states.stop] - self.starts[states.start]))
-        return self._ahead(asked.sizes, states, none, -here)
-
-    def _ahead(
-        self, values: FloatArray, states: slice, cost: FloatArray, here: FloatArray
-    ) -> FloatArray:
-        """Return cost + discount E[values next] - here of the pairs of some states.
-
-        `values` are those of all states, `here` (s,) belongs to these, and `cost` (n,) to pairs.
-        """
-        from bellweight.program.compiled_scan import table_slacks  # loads the compiler
-
-        matrix, slack = self.transition, np.empty(len(cost))
-        starts = self.starts[states.start : states.stop + 1]
-        table_slacks(
-            starts, matrix.indptr, matrix.indices, matrix.data, values, self.discount, cost, here,
-            slack,
-        )  # fmt: skip
-        return slack
 
 
 class TabularRows(ListedRows):
@@ -106,49 +62,32 @@ class TabularRows(ListedRows):
         self.pair_cost = model.cost
 
     @property
-    def _few_pairs(self) -> int:  # type: ignore[override]
-        return max(1, _FEW_TRANSITIONS * self.n_pairs // self.model.transition.nnz)
-
-    @property
     def _is_small(self) -> bool:
         # Or small beside the table itself.
         n_entries = len(self._points) * self._n_basis
         return super()._is_small or n_entries <= _KEPT_SHARE * self.model.transition.nnz
 
     def block(self, states: slice) -> TableBlock:
-        pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-        starts = self.pair_start[states.start : states.stop + 1] - pairs.start
-        transition = _row_block(self.model.transition, pairs)
-        first = int(pairs.start)
-        return TableBlock(
-            first, starts, self.discount, states.start, transition, self.pair_cost[pairs]
-        )
+        return table_block(self.model, states, self.pair_cost)
 
-    def asked(self, coef: FloatArray, *, sizes: bool) -> _Values:
+    @cached_property
+    def _pieces(self) -> RowPieces:
+        return table_pieces(self.model, self.pair_cost)
+
+    @property
+    def _row_maker(self) -> Features:
+        return self._features
+
+    def asked(self, coef: FloatArray, *, sizes: bool) -> Values:
         # Successors lie anywhere, so the values of all states are computed once per pass.
-        return _Values(*self.values_and_terms(coef)) if sizes else _Values(self.values(coef), None)
+        return Values(*self.values_and_terms(coef)) if sizes else Values(self.values(coef), None)
 
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
         model = self.model
-        if self._cache is not None and not self._sparse:
-            from bellweight.program.compiled_scan import table_rows  # loads the compiler
-
-            matrix, rows = model.transition, np.zeros((len(keys), self._n_basis))
-            table_rows(
-                keys, matrix.indptr, matrix.indices, matrix.data, model.pair_state, self._cache,
-                self.discount, rows,
-            )  # fmt: skip
-            return rows, self.pair_cost[keys]
-        following = model.transition[keys]
-        needed, position = np.unique(following.indices, return_inverse=True)
-        compact = sparse.csr_array(
-            (following.data, position, following.indptr), shape=(len(keys), len(needed))
+        rows = table_rows_of(
+            model.transition, keys, model.pair_state[keys], self._features, self.discount
         )
-        features = self.features(model.pair_state[keys])
-        rows = features - self.discount * (compact @ self.features(needed))
-        if self._sparse:
-            return sparse.csr_array(rows), self.pair_cost[keys]
-        return np.asarray(rows), self.pair_cost[keys]
+        return rows, self.pair_cost[keys]
 
     def with_cost(self, cost: FloatArray) -> TabularRows:
         """Return the same rows with other costs (N,) on the right."""
@@ -236,7 +175,7 @@ class TabularRows(ListedRows):
         scale = Scale(self.discount, unit, 0.0, homogeneous=False)
         for states in self.state_blocks():
             pairs = slice(self.pair_start[states.start], self.pair_start[states.stop])
-            block = _row_block(model.transition, pairs)
+            block = row_block(model.transition, pairs)
             chances = multiply(doubled(block.data), doubled(np.full(1, self.discount)))
             ahead = total_by_group(multiply(chances, values.at(block.indices)), block.indptr)
             gained = subtract(ahead, values.at(model.pair_state[pairs]))
@@ -256,14 +195,3 @@ class TabularRows(ListedRows):
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         return self.model.pair_state[keys], self.model.pair_action[keys]
-
-
-def _row_block(matrix: sparse.csr_array, rows: slice) -> sparse.csr_array:
-    """Return consecutive rows of a CSR matrix as a view on its data."""
-    pointer = matrix.indptr[rows.start : rows.stop + 1]
-    entries = slice(pointer[0], pointer[-1])
-    block = sparse.csr_array((rows.stop - rows.start, matrix.shape[1]), dtype=matrix.dtype)
-    # Put in afterwards: the constructor would copy a view that is less than half of its array.
-    block.data, block.indices = matrix.data[entries], matrix.indices[entries]
-    block.indptr = pointer - pointer[0]
-    return block

@@ -67,8 +67,9 @@ class AlpProgram:
         self._basic = np.zeros(0, dtype=np.int64)  # keys of the last basis
         self._columns = self.functions.kept
         self._needed_precision = False  # whether the solve before needed twice the digits
-        self._wider = self._basic  # the same of the last search for what plain digits miss
-        self._fruitless, self._gain = 0, np.inf  # how often it was in vain, and what it showed
+        # Searches for what plain digits miss: the keys of the basis of the last one, how many have
+        # gained nothing, and the most that functions left out could gain.
+        self._wider, self._fruitless, self._gain = self._basic, 0, np.inf
         self._until: float | None = None
         self._start(WorkingSet(rows, rows.coordinates(reference), rows.seeds(reference)))
         self._unexplored = len(self.working.keys) < rows.n_pairs

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common import tolerances
-from bellweight.common.checks import FloatArray, IntArray, Matrix
+from bellweight.common.checks import FloatArray, IntArray, Matrix, dense
 from bellweight.common.doubled import Doubled, add, dot, doubled, product, subtract
 from bellweight.common.status import SolverError, Status
 from bellweight.program.auditing import CORRECTIONS, Auditor, placed
@@ -79,7 +79,7 @@ class Attempt(CuttingPlanes[_Basis]):
 
     def basis_factor(self) -> FloatArray:
         """Return the rows (m, K) of the last basis, each divided by the size of its terms."""
-        rows = _dense(self.working.rows.rows(self.basic_keys)[0])
+        rows = dense(self.working.rows.rows(self.basic_keys)[0])
         terms = np.abs(rows) @ np.abs(self._basic_coef)
         size = np.maximum(terms, _LEAST_TERMS * terms.max(initial=0.0))
         return np.asarray(rows / np.where(size > 0.0, size, 1.0)[:, None])
@@ -151,7 +151,8 @@ class Attempt(CuttingPlanes[_Basis]):
         coef = self._corrected(seen, basis)
         found = basis.found
         if (np.abs(coef.high - seen) > tolerances.TIGHT * np.abs(seen)).any():
-            found = self.auditor.scan(self.moments, coef.high)  # what was seen was elsewhere
+            # The look before was at other coefficients.
+            found = self.auditor.scan(self.moments, coef.high)
             self.passes += 1
         tight, tight_rows = self._tight(inner, coef, found.near)
         multipliers = self._corrected_dual(basis)
@@ -181,7 +182,7 @@ class Attempt(CuttingPlanes[_Basis]):
             tight=tight,
             tight_rows=tight_rows,
             tight_cost=working.rows.rows(tight)[1],
-            bound_rows=_dense(working.bound_rows[active]),
+            bound_rows=dense(working.bound_rows[active]),
             bound_cost=working.bound_cost[active],
             inner_moments=self.inner_moments,
             moment_terms=working.coordinates.moment_terms(self.moments),
@@ -246,7 +247,10 @@ class Attempt(CuttingPlanes[_Basis]):
         self, inner: FloatArray, candidates: IntArray, *, homogeneous: bool = False
     ) -> IntArray:
         """Return which candidates are violated beyond rounding."""
-        _, slack = self._slacks(inner, candidates, homogeneous=homogeneous)
+        raw, cost = self.working.rows.rows(candidates)
+        cost = np.zeros(len(candidates)) if homogeneous else cost
+        unit = 0.0 if homogeneous else self.working.cost_unit
+        slack = _relative_slack(self.working.coordinates.rows(raw), cost, inner, unit)
         return candidates[slack < -tolerances.TIGHT]
 
     def _tight(
@@ -264,16 +268,6 @@ class Attempt(CuttingPlanes[_Basis]):
         is_basic = np.isin(keys, self.basic_keys)
         tight = np.flatnonzero((slack <= tolerances.TIGHT * size) | is_basic)
         return keys[tight], rows[tight]
-
-    def _slacks(
-        self, inner: FloatArray, keys: IntArray, *, homogeneous: bool = False
-    ) -> tuple[Matrix, FloatArray]:
-        """Return rows and their slacks, relative to the size of the terms, to full precision."""
-        raw, cost = self.working.rows.rows(keys)
-        cost = np.zeros(len(keys)) if homogeneous else cost
-        rows = self.working.coordinates.rows(raw)
-        unit = 0.0 if homogeneous else self.working.cost_unit
-        return rows, _relative_slack(rows, cost, inner, unit)
 
     def _noise(self, keys: IntArray, dual: FloatArray) -> FloatArray:
         """Return the scale (K,) below which an error of the equations is rounding.
@@ -303,7 +297,3 @@ def _terms(rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float) -> Fl
     rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
     terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
     return np.asarray(np.where(terms > 0.0, terms, 1.0))
-
-
-def _dense(rows: Matrix) -> FloatArray:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)

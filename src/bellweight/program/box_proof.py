@@ -37,7 +37,7 @@ from bellweight.models.declared import bends_at, stepped
 from bellweight.models.laws import Law
 from bellweight.models.noise import product_nodes
 from bellweight.models.step import StepModel
-from bellweight.program.forms import Form, forms_of
+from bellweight.program.forms import Form, constant_in, forms_of
 from bellweight.program.plane_proof import cost_scale, slacks_of, worst_in_plane
 from bellweight.program.repair import Repaired
 from bellweight.program.sampled_rows import EventRows
@@ -89,6 +89,8 @@ def why_not(rows: EventRows, model: StepModel) -> str | None:
     forms = forms_of(rows.basis, model.dimension, np.zeros(rows.n_basis))
     if forms is None or (model.bends is None and len(forms) > model.dimension):
         return "the basis has functions that are not piecewise linear in one coordinate"
+    if constant_in(rows.basis, model.dimension) is None:
+        return "the basis has no constant function of its own"
     return None
 
 
@@ -107,19 +109,23 @@ def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repa
     """Return coefficients at which all rows hold, by moving the constant, where that is proven."""
     first = _first_states(model)
     violation = None if first is None else violation_in_box(rows, model, coef)
-    if first is None or violation is None:
+    # Functions that add up to one in the sampled states need not do so in others.
+    constant = None if violation is None else constant_in(rows.basis, model.dimension)
+    if first is None or violation is None or constant is None:
         return None
     states, chances = first
     features = np.asarray(rows.basis(states))
     before = float(chances @ features @ coef)
     drop = max(violation, 0.0) / (1.0 - model.discount)
+    lowered = coef.copy()
+    lowered[constant] -= drop
     terms = float(chances @ np.abs(features) @ np.abs(coef))
     error = _SPARE * _UNIT * (len(coef) + len(states) + 64) * terms
     value = before - (1.0 + 4.0 * _UNIT) * drop - error
     if not np.isfinite(value):
         return None
     return Repaired(
-        coef=coef - drop * rows.constant(),
+        coef=lowered,
         value=value,
         violation=max(violation, 0.0),
         loss=before - value,

@@ -25,8 +25,10 @@ def table_slacks(starts, indptr, indices, data, values, discount, cost, here, sl
 
 
 @unmanaged
-def table_rows(keys, indptr, indices, data, pair_state, features, discount, rows):
+def table_rows(keys, indptr, indices, data, states, features, discount, rows):
     """Add to `rows` (n, K) phi(x) - discount E[phi(next)] of some pairs, given all features (S, K).
+
+    The pairs are those of `states` (n,).
 
     The order of operations is that of SciPy's products, whose overhead this spares few rows.
     """
@@ -37,7 +39,7 @@ def table_rows(keys, indptr, indices, data, pair_state, features, discount, rows
             chance, state = data[j], np.uint64(indices[j])
             for k in range(n_basis):
                 rows[n, k] += chance * features[state, k]
-        here = np.uint64(pair_state[key])
+        here = np.uint64(states[n])
         for k in range(n_basis):
             rows[n, k] = features[here, k] - discount * rows[n, k]
 

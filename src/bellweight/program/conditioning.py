@@ -61,9 +61,7 @@ def triangle(blocks: Iterable[FloatArray], n_columns: int) -> FloatArray:
     """Return the triangular factor (K, K) of the stacked blocks, reading one block at a time."""
     factor = np.zeros((n_columns, n_columns))
     for block in blocks:
-        stacked = np.linalg.qr(np.vstack([factor, block]), mode="r")
-        factor = np.zeros((n_columns, n_columns))
-        factor[: len(stacked)] = stacked
+        factor = np.ascontiguousarray(np.linalg.qr(np.vstack([factor, block]), mode="r"))
     return factor
 
 

@@ -1,9 +1,8 @@
 """Rows of states that are drawn anew in every pass and never stored.
 
 State number k is the first state of episode k of a random stream, so every pass meets the same
-states, on any number of workers, and memory is needed for one block only. What a program needs to
-know about its functions (which are independent, coordinates, the first rows) it learns from the
-states at the head of the stream.
+states, on any number of workers, and memory is needed for one block only. The states at the head of
+the stream tell which functions are independent, and give the coordinates and the first rows.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ class StreamedRows(RowSource):
         return self._head.rows_at(*self.support_of(keys))
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
-        # A bound on rounding from the head of the stream need not hold farther out: double it.
+        # Rounding is bounded by the head of the stream, doubled: farther out it may be larger.
         largest = float(self._head.value_terms(coef).max())
         scale = Scale(self.discount, unit, 4.0 * tolerances.ROUNDING * largest, homogeneous)
         n_close, asked = 8 + self.n_basis, self._head.asked(coef, sizes=True)

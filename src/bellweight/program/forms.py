@@ -24,12 +24,6 @@ class Form:
     kinks: FloatArray
     slopes: FloatArray
 
-    @property
-    def coordinate(self) -> int | None:
-        """The one coordinate that it is a function of, or None."""
-        used = np.flatnonzero(self.direction)
-        return int(used[0]) if len(used) == 1 and self.direction[used[0]] == 1.0 else None
-
     def steepest(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the largest absolute slope over intervals (n,)."""
         first = np.searchsorted(self.kinks, low, side="left")
@@ -86,3 +80,9 @@ def _form(direction: tuple[float, ...], bends: dict[float, float], first: float)
     changes = np.array([bends[kink] for kink in sorted(bends)])
     slopes = first + np.concatenate([[0.0], np.cumsum(changes)])
     return Form(np.array(direction), kinks, slopes)
+
+
+def constant_in(basis: Basis, dimension: int) -> int | None:
+    """Return the number of the function that is the constant, None where none is by itself."""
+    terms = CompiledBasis.of(basis, dimension).terms
+    return terms.index(()) if () in terms else None

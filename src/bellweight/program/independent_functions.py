@@ -87,8 +87,7 @@ class IndependentFunctions:
         return _unit_rows(len(self.names), self.above, self.below)
 
     def check_reachable(self, moments: FloatArray) -> None:
-        """Refuse moments that distinguish a dropped function from those it depends on; rows do
-        not."""
+        """Refuse moments that tell a dropped function from those it depends on: no row does."""
         for k, made in self._made.items():
             assert self.factor is not None
             size = np.linalg.norm(self.factor[:, k]) + np.abs(made) @ np.abs(moments)

@@ -20,16 +20,17 @@ from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray, Matrix
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.common.status import BasisError
-from bellweight.common.workers import Pieces
+from bellweight.common.workers import Pieces, Ranges
 from bellweight.models.kernels.layouts import Scale
 from bellweight.program import conditioning
-from bellweight.program.row_blocks import RowBlock, closest_in, joined
+from bellweight.program.features import Features, alone, moments_of, terms_of, values_of
+from bellweight.program.row_blocks import ListedBlock, RowPieces, closest_in, joined, weighed
 from bellweight.program.row_source import RowSource, Separation
 
 _BLOCK_PAIRS = 1 << 16
 _PIECE_PAIRS = 1 << 18  # at most, that are judged together, and sent together to far workers
+_FEW_PAIRS = 1 << 15  # fewer than these are not worth a piece of their own
 _MANY_PIECES = 8  # enough to keep a few workers busy to the end
-_BLOCK_STATES = 1 << 15
 _CACHED_ENTRIES = 1 << 25  # features are kept when they take at most 256 MB
 _WHOLE_PAIRS = 4_000  # programs up to this size are loaded whole
 _WHOLE_PER_FUNCTION = 100  # and so are programs with up to this many rows to a basis function
@@ -52,7 +53,7 @@ class ListedRows(RowSource):
         self._n_basis = int(first.shape[1])
         self._cache: Matrix | None = None
         if self._sparse:
-            self._cache = self._checked_features(states)
+            self._cache = self._features.at(slice(None))
         elif self._is_small:
             self._cache = self._kept_features()
         if self._sparse and not isinstance(self.basis, Indicator) and self._is_small:
@@ -66,11 +67,36 @@ class ListedRows(RowSource):
     jobs: int | None = None  # workers of a pass over the rows, all by default
     _finds_violations = True  # whether the pass before did
     _piece_times = 1  # pieces are so many times as large as others'
-    _few_pairs = 1 << 15  # fewer than these are not worth a piece of their own
 
     @abstractmethod
-    def block(self, states: slice) -> RowBlock:
+    def block(self, states: slice) -> ListedBlock:
         """Return the rows of a range of states by themselves."""
+
+    @property
+    @abstractmethod
+    def _row_maker(self) -> Any:
+        """What blocks need to make rows."""
+
+    @cached_property
+    def _shared_maker(self) -> Pieces:
+        return Pieces([self._row_maker])  # sent to a cluster once
+
+    def weighed(
+        self, keys: IntArray, weights: FloatArray, coordinates: conditioning.Coordinates
+    ) -> FloatArray:
+        """Return A'A (r, r) and A' weights beside it, for the rows A of some rising keys (n,).
+
+        The rows are those in coordinates.
+        """
+        pieces = self._pieces
+        edges = np.searchsorted(keys, pieces.first_keys[1:])
+        own, each = np.split(keys, edges), np.split(weights, edges)
+        given = [
+            (part - first, some)
+            for part, first, some in zip(own, pieces.first_keys, each, strict=True)
+        ]
+        asked = Pieces(given, once=True), self._shared_maker, coordinates
+        return np.asarray(pieces.total(weighed, *asked, jobs=self.jobs))
 
     @abstractmethod
     def asked(self, coef: FloatArray, *, sizes: bool) -> Any:
@@ -120,15 +146,26 @@ class ListedRows(RowSource):
     def _is_small(self) -> bool:
         return is_kept(len(self._points) * self._n_basis)
 
+    @property
+    def _features(self) -> Features:
+        return Features(self.basis, self._points, self._cache)
+
+    @cached_property
+    def _feature_pieces(self) -> Ranges | None:
+        """Ranges of states with their features, where they are many; they live with the workers."""
+        n_entries = len(self._points) * (1 if self._sparse else self._n_basis)
+        pieces = self._features.pieces(n_entries)
+        return pieces if len(pieces) > 1 else None
+
     def features(self, states: IntArray | slice) -> Matrix:
         """Return the features (n, K) of some states."""
-        if self._cache is not None:
-            return self._cache[states]
-        return self._checked_features(self._points[states])
+        return self._features.at(states) if self._cache is None else self._cache[states]
 
     def values(self, coef: FloatArray) -> FloatArray:
         """Return the approximate value of every state."""
-        return np.concatenate([np.asarray(block @ coef) for _, block in self._feature_blocks()])
+        if (pieces := self._feature_pieces) is None:
+            return values_of(self._features, coef)
+        return np.concatenate(pieces.map(alone, values_of, coef, jobs=self.jobs))
 
     @property
     def n_terms(self) -> int:
@@ -143,20 +180,18 @@ class ListedRows(RowSource):
 
     def values_and_terms(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both for every state, from one look at its features."""
-        size = np.abs(coef)
-        parts = [
-            (np.asarray(block @ coef), np.asarray(abs(block) @ size))
-            for _, block in self._feature_blocks()
-        ]
+        if (pieces := self._feature_pieces) is None:
+            return terms_of(self._features, coef)
+        parts = pieces.map(alone, terms_of, coef, jobs=self.jobs)
         values, terms = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(terms)
 
     def moments(self, weights: FloatArray) -> FloatArray:
         """Return Phi' weights, shape (K,)."""
-        total = np.zeros(self._n_basis)
-        for states, block in self._feature_blocks():
-            total += np.asarray(block.T @ weights[states])
-        return total
+        if (pieces := self._feature_pieces) is None:
+            return moments_of(self._features, weights)
+        own = pieces.split(weights, once=True)
+        return np.asarray(pieces.total(alone, moments_of, own, jobs=self.jobs))
 
     @cached_property
     def _largest(self) -> FloatArray:
@@ -198,11 +233,12 @@ class ListedRows(RowSource):
             start += len(slack)
 
     @cached_property
-    def _pieces(self) -> Pieces:
+    def _pieces(self) -> RowPieces:
         """The blocks that a pass is cut into; they live where they are worked on."""
-        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * self._few_pairs))
+        n = min(_MANY_PIECES, self.n_pairs // (self._piece_times * _FEW_PAIRS))
         n = max(n, -(-self.n_pairs // (self._piece_times * _PIECE_PAIRS)))
-        return Pieces([self.block(states) for states in self.state_blocks(-(-self.n_pairs // n))])
+        states = list(self.state_blocks(-(-self.n_pairs // n)))
+        return RowPieces([self.block(some) for some in states], [some.start for some in states])
 
     def seeds(self, weights: FloatArray | None) -> IntArray:
         whole = max(_WHOLE_PAIRS, _WHOLE_PER_FUNCTION * self._n_basis)
@@ -291,9 +327,7 @@ class ListedRows(RowSource):
         return coef
 
     def _feature_blocks(self) -> Iterator[tuple[slice, Matrix]]:
-        for start in range(0, len(self._points), _BLOCK_STATES):
-            states = slice(start, min(start + _BLOCK_STATES, len(self._points)))
-            yield states, self.features(states)
+        return self._features.blocks()
 
     def _kept_features(self) -> FloatArray:
         """Return the features of all states, computed block by block: bases take memory, too."""
@@ -309,17 +343,6 @@ class ListedRows(RowSource):
         for start in range(0, len(self._points), size):
             yield slice(start, min(start + size, len(self._points)))
 
-    def _checked_features(self, states: Any) -> Matrix:
-        features = self.basis(np.asarray(states, dtype=np.float64))
-        data = features.data if sparse.issparse(features) else features
-        if not np.isfinite(data).all():
-            bad = np.argwhere(~np.isfinite(features.toarray() if self._sparse else features))[0]
-            raise BasisError(
-                f"basis function {bad[1]} is not finite at state {states[bad[0]].tolist()}: "
-                "change the function there"
-            )
-        return features
-
 
 _NO_CONSTANT = (
     "the constant function is not in the span of the basis, and without it the program may have no "
@@ -332,11 +355,11 @@ def is_kept(n_entries: int) -> bool:
     return n_entries <= _CACHED_ENTRIES
 
 
-def _slacks_of(block: RowBlock, asked: Any) -> FloatArray:
+def _slacks_of(block: ListedBlock, asked: Any) -> FloatArray:
     return block.all_slacks(asked)
 
 
-def _terms_of(block: RowBlock, asked: Any) -> FloatArray:
+def _terms_of(block: ListedBlock, asked: Any) -> FloatArray:
     starts = block.pair_starts()
     terms = block.terms(asked, slice(0, len(starts) - 1))
     assert terms is not None

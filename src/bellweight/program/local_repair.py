@@ -140,11 +140,11 @@ def _above(values: Table, errors: Table) -> Table:
 
 def _slope_above(values: Table, errors: Table, coordinate: int) -> Table:
     """Return the same for the difference of the last two values along a coordinate, with room."""
-    axis = values.scope.index(coordinate)
-    last, error = np.moveaxis(values.values, axis, 0), np.moveaxis(errors.values, axis, 0)
-    spread = error[-1] + error[-2] + 2.0 * _UNIT * (np.abs(last[-1]) + np.abs(last[-2]))
-    rest = tuple(v for v in values.scope if v != coordinate)
-    return Table(rest, (last[-1] - last[-2]) + _ROOM * spread)
+    last, before = values.at_end(coordinate), values.at_end(coordinate, -2)
+    spread = errors.at_end(coordinate).values + errors.at_end(coordinate, -2).values
+    spread = spread + 2.0 * _UNIT * (np.abs(last.values) + np.abs(before.values))
+    slope = values.slope(coordinate)
+    return Table(slope.scope, slope.values + _ROOM * spread)
 
 
 def _largest(tables: list[Table], forbidden: list[Table], order: Order) -> float:

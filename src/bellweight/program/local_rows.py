@@ -42,25 +42,14 @@ from typing import Any
 import numpy as np
 
 from bellweight.basis import Basis, Part
-from bellweight.common import tolerances
 from bellweight.common.checks import BoolArray, FloatArray, IntArray
 from bellweight.common.status import BasisError, ModelError
 from bellweight.models.local import LocalStructure, Table, check_entries, grid
 from bellweight.program import conditioning
-from bellweight.program.elimination import (
-    Largest,
-    Order,
-    eliminated,
-    least_fill,
-)
-from bellweight.program.local_terms import (
-    Term,
-    gamma,
-    grid_sizes,
-    law_moments,
-    row_terms,
-)
-from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
+from bellweight.program.elimination import Largest, Order, eliminated, least_fill
+from bellweight.program.local_terms import Term, gamma, grid_sizes, law_moments, row_terms
+from bellweight.program.pooled_rows import PooledRows
+from bellweight.program.row_source import Separation
 
 _REFERENCE_POINTS = 16  # per basis function
 _TURNS = 12  # coordinates, each kept in turn, of which rows for each value are looked for per pass
@@ -94,7 +83,7 @@ class LocalRows:
         return EliminatedRows(model, structure, basis)
 
 
-class EliminatedRows(RowSource):
+class EliminatedRows(PooledRows):
     """Rows of a model with local structure that elimination has found so far.
 
     A row's key is its place in the pool: `pool` (n, v) are its states and choices, and `slopes`
@@ -116,25 +105,12 @@ class EliminatedRows(RowSource):
         self._costs = structure.costs(self.sizes)
         self._rules = structure.admissible(self.sizes)
         self._check_order()
+        super().__init__()
         self.pool = np.zeros((0, len(self.sizes)), dtype=np.int64)
         self.slopes = np.zeros(0, dtype=np.int64)
-        self._matrix, self._cost = np.zeros((0, self.n_basis)), np.zeros(0)
         self._features = np.zeros((0, self.n_basis))
         self._known: set[bytes] = set()
         self._turn = 0
-
-    @property
-    def n_basis(self) -> int:
-        return len(self.names)
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of rows found so far."""
-        return len(self._cost)
-
-    @property
-    def is_sparse(self) -> bool:
-        return False
 
     @property
     def variables(self) -> list[str]:
@@ -147,9 +123,6 @@ class EliminatedRows(RowSource):
     def width(self) -> int:
         """The largest number of variables in a table of the search."""
         return self.orders[0].width
-
-    def rows(self, keys: IntArray) -> tuple[FloatArray, FloatArray]:
-        return self._matrix[keys], self._cost[keys]
 
     def are_pairs(self, keys: IntArray) -> BoolArray:
         return np.asarray(self.slopes[keys] < 0)
@@ -204,19 +177,8 @@ class EliminatedRows(RowSource):
 
     def separate(self, coef: FloatArray, unit: float, *, homogeneous: bool = False) -> Separation:
         worst = self._find(coef, unit, homogeneous=homogeneous)
-        cost = np.zeros(self.n_pairs) if homogeneous else self._cost
-        slack = cost - self._matrix @ coef
-        level = (1.0 - self.discount) * np.abs(self._features @ coef)
-        size = np.abs(cost) + level + unit
-        size = np.where(size > 0.0, size, 1.0)
-        order = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * self.n_basis]
-        near = np.flatnonzero(slack <= tolerances.NEAR * (size + level / (1.0 - self.discount)))
-        return Separation(
-            close=order.astype(np.int64),
-            close_size=size[order],
-            near=near,
-            violation=max(0.0, worst),
-        )
+        slack, cost = self._slacks(coef, homogeneous=homogeneous)
+        return self._separation(slack, cost, self._features @ coef, unit, worst)
 
     def _find(self, coef: FloatArray, unit: float, *, homogeneous: bool) -> float:
         """Take violated rows into the pool; return the largest violation of a pair's row."""
@@ -247,12 +209,12 @@ class EliminatedRows(RowSource):
 
     def slope_tables(self, tables: list[Table], coordinate: int) -> list[Table]:
         """Return tables whose sum is the slope of the violation along an endless coordinate."""
-        own = [_slope(table, coordinate) for table in tables if coordinate in table.scope]
+        own = [table.slope(coordinate) for table in tables if coordinate in table.scope]
         return [*own, *self.forbidden_beyond(coordinate)]
 
     def forbidden_beyond(self, coordinate: int) -> list[Table]:
         """Return the tables of `forbidden` at the end of an endless coordinate."""
-        return [_at_end(rule, coordinate) for rule in self.forbidden]
+        return [rule.at_end(coordinate) for rule in self.forbidden]
 
     def error_tables(self, coef: FloatArray) -> list[Table]:
         """Return bounds on the errors of `tables`, entry by entry.
@@ -343,8 +305,7 @@ class EliminatedRows(RowSource):
                 fresh.append(k)
         self.pool = np.vstack([self.pool, points[fresh]])
         self.slopes = np.append(self.slopes, np.full(len(fresh), slope))
-        self._matrix = np.vstack([self._matrix, rows[fresh]])
-        self._cost = np.append(self._cost, cost[fresh])
+        self._extend(rows[fresh], cost[fresh])
         self._features = np.vstack([self._features, features[fresh]])
 
     def _computed(self, points: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -390,19 +351,3 @@ class EliminatedRows(RowSource):
             "the basis has no constant function, and without it the program may have no solution: "
             "stack it on Affine() or PiecewiseLinear(...)"
         )
-
-
-def _slope(table: Table, coordinate: int) -> Table:
-    """Return the difference of the last two values along a coordinate."""
-    axis = table.scope.index(coordinate)
-    last = np.moveaxis(table.values, axis, 0)
-    return Table(tuple(v for v in table.scope if v != coordinate), last[-1] - last[-2])
-
-
-def _at_end(table: Table, coordinate: int) -> Table:
-    """Return a table at the last value of a coordinate."""
-    if coordinate not in table.scope:
-        return table
-    axis = table.scope.index(coordinate)
-    rest = tuple(v for v in table.scope if v != coordinate)
-    return Table(rest, np.moveaxis(table.values, axis, 0)[-1])

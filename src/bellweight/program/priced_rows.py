@@ -28,7 +28,8 @@ from bellweight.common.status import ArgumentError, BasisError, ModelError, Solv
 from bellweight.models import LinearModel
 from bellweight.program import conditioning
 from bellweight.program.integer_program import IntegerProgram
-from bellweight.program.row_source import MOST_CLOSE, RowSource, Separation
+from bellweight.program.pooled_rows import PooledRows
+from bellweight.program.row_source import Separation
 
 _REFERENCE_POINTS = 16  # per basis function
 _FAR = 1e4  # a price that outweighs all others, to find extreme states
@@ -70,7 +71,7 @@ class Priced:
     proven: bool
 
 
-class LinearRows(RowSource):
+class LinearRows(PooledRows):
     """Rows of a linear model that pricing has found so far."""
 
     def __init__(self, model: LinearModel, basis: Basis, settings: PricedRows) -> None:
@@ -82,27 +83,14 @@ class LinearRows(RowSource):
         self.discount = model.discount
         self._check_basis()
         self.names = ("1", *model.state_names)
+        super().__init__()
         self.lower, self.upper = basis.bounds(self.n_basis)
         self.box = self._box()
         n, m = model.dimension, model.n_action_variables
         self.pool_states, self.pool_actions = np.zeros((0, n)), np.zeros((0, m))
-        self._matrix, self._cost = np.zeros((0, n + 1)), np.zeros(0)
-        self._known: dict[bytes, int] = {}
+        self._known: set[bytes] = set()
         self._centre: FloatArray | None = None
         self._program: IntegerProgram | None = None
-
-    @property
-    def n_basis(self) -> int:
-        return self.model.dimension + 1
-
-    @property
-    def is_sparse(self) -> bool:
-        return False
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs found so far."""
-        return len(self._cost)
 
     @property
     def program(self) -> IntegerProgram:
@@ -122,9 +110,6 @@ class LinearRows(RowSource):
             )
         return self._program
 
-    def rows(self, keys: IntArray) -> tuple[FloatArray, FloatArray]:
-        return self._matrix[keys], self._cost[keys]
-
     def support_of(self, keys: IntArray) -> tuple[FloatArray, FloatArray]:
         return self.pool_states[keys], self.pool_actions[keys]
 
@@ -138,8 +123,8 @@ class LinearRows(RowSource):
         low, high = self.box
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise ArgumentError(
-                "the box of PricedRows is not finite: solve over a finite one; an endless one is "
-                "for largest_violation"
+                "the box of PricedRows has a side without a bound: give finite lower and upper to "
+                "solve; only largest_violation takes others"
             )
         points = low + rng.random((n, self.model.dimension)) * (high - low)
         features = np.column_stack([np.ones(n), points]) / np.sqrt(n)
@@ -162,21 +147,11 @@ class LinearRows(RowSource):
         self._add(found)
         if not homogeneous:
             self._add_more(coef)
-        cost = np.zeros(self.n_pairs) if homogeneous else self._cost
-        slack = cost - self._matrix @ coef
-        level = (1.0 - self.discount) * np.abs(self._values(coef))
-        size = np.abs(cost) + level + unit
-        size = np.where(size > 0.0, size, 1.0)
-        order = np.argsort(slack / size, kind="stable")[: MOST_CLOSE * self.n_basis]
-        near = np.flatnonzero(slack <= tolerances.NEAR * (size + level / (1.0 - self.discount)))
+        slack, cost = self._slacks(coef, homogeneous=homogeneous)
         bound = found.bound + self._constant_slack(coef, homogeneous=homogeneous)
-        return Separation(
-            close=order.astype(np.int64),
-            close_size=size[order],
-            near=near,
-            violation=max(0.0, -bound, -float(slack.min())),
-            proven=found.proven,
-        )
+        values = coef[0] + self.pool_states @ coef[1:]
+        worst = max(-bound, -float(slack.min()))
+        return self._separation(slack, cost, values, unit, worst, proven=found.proven)
 
     def is_constant(self, coef: FloatArray) -> bool:
         """Return whether the value function hardly differs between the states of the box."""
@@ -240,14 +215,13 @@ class LinearRows(RowSource):
         if label in self._known:
             return
         model = self.model
-        self._known[label] = self.n_pairs
+        self._known.add(label)
         state, action = found.state[None], found.action[None]
         following = self.discount * model.expected_next(state, action)
         row = np.column_stack([[1.0 - self.discount], state - following])
         self.pool_states = np.vstack([self.pool_states, state])
         self.pool_actions = np.vstack([self.pool_actions, action])
-        self._matrix = np.vstack([self._matrix, row])
-        self._cost = np.append(self._cost, model.cost(state, action))
+        self._extend(row, model.cost(state, action))
 
     def _add_more(self, coef: FloatArray) -> None:
         """Price between these coefficients and the average of earlier ones, for faster convergence.
@@ -262,9 +236,6 @@ class LinearRows(RowSource):
             between = (1.0 - share) * coef + share * self._centre
             self._add(self._priced(*self._prices(between)))
         self._centre = 0.5 * (self._centre + coef)
-
-    def _values(self, coef: FloatArray) -> FloatArray:
-        return np.asarray(coef[0] + self.pool_states @ coef[1:])
 
     def _check_basis(self) -> None:
         n, basis = self.model.dimension, self.basis

@@ -44,7 +44,7 @@ _FULL = 1e-3  # a step this close to a full one may have found the minimum
 _SEARCHES = 80
 _REFRESH = 20  # steps after which violations are computed afresh
 _CHUNK = 20_000  # active rows taken at a time
-_FAR_MOMENTS = 1e3
+_FAR_MOMENTS = 1e3  # moments this long do not belong to the reference of the coordinates
 
 
 class PenaltyProgram:
@@ -416,13 +416,8 @@ class _Run:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the gradient and the generalised Hessian from the violated rows."""
         program = self.program
-        rank = program.coordinates.rank
-        gradient, curvature = -self.inner_moments, np.zeros((rank, rank))
-        for chunk in _chunks(len(keys)):
-            active = np.asarray(program.coordinates.rows(program.rows.rows(keys[chunk])[0]))
-            gradient = gradient + active.T @ (excess[keys[chunk]] / delta)
-            curvature += active.T @ active / delta
-        return gradient, curvature
+        found = program.rows.weighed(keys, excess[keys] / delta, program.coordinates)
+        return found[:, -1] - self.inner_moments, found[:, :-1] / delta
 
     def _step(self, inner: FloatArray, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
         """Return the Newton step."""

@@ -8,16 +8,21 @@ those that may be tight; nothing of the size of the rows is kept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from bellweight.common.blocks import blocks
 from bellweight.common.checks import FloatArray, IntArray
+from bellweight.common.threads import one_thread
+from bellweight.common.workers import Pieces, Ranges
 from bellweight.models.kernels.layouts import Scale, writable
 from bellweight.models.loops import Closest
+from bellweight.program.conditioning import Coordinates
 from bellweight.program.row_source import MOST_CLOSE, Separation
 
+_WEIGHED_ROWS = 20_000  # at a time
 _SCANNED_PAIRS = 1 << 15  # rows at a time: their slacks stay in the processor's cache
 
 
@@ -72,6 +77,42 @@ class RowBlock(ABC):
         n, size = len(starts) - 1, states_scanned(starts)
         for start in range(0, n, size):
             yield slice(start, min(start + size, n))
+
+
+class ListedBlock(RowBlock):
+    """Rows of states that are listed: any of them can be asked for."""
+
+    @abstractmethod
+    def rows(self, keys: IntArray, maker: Any) -> FloatArray:
+        """Return rows (n, K), counted from the block's first; its row source gives the maker."""
+
+
+class RowPieces(Ranges):
+    """Blocks of rows; each begins with a state (`starts`), and so with a row (`first_keys`)."""
+
+    def __init__(
+        self, row_blocks: Sequence[RowBlock], starts: Sequence[int], *, by_threads: bool = False
+    ) -> None:
+        super().__init__(row_blocks, starts, by_threads=by_threads)
+        self.first_keys = [block.first for block in row_blocks]
+
+    def split_pairs(self, vector: FloatArray) -> Pieces:
+        """Return what belongs to each block of an array over all pairs."""
+        return Pieces(np.split(vector, self.first_keys[1:]))
+
+
+def weighed(
+    block: ListedBlock, asked: tuple[IntArray, FloatArray], maker: Any, coordinates: Coordinates
+) -> FloatArray:
+    """Return A'A and A' weights (r, r + 1) of the rows A asked for, in coordinates."""
+    keys, weights = asked
+    total = np.zeros((coordinates.rank, coordinates.rank + 1))
+    with one_thread():
+        for some in blocks(len(keys), _WEIGHED_ROWS):
+            rows = np.asarray(coordinates.rows(block.rows(keys[some], maker)))
+            total[:, :-1] += rows.T @ rows
+            total[:, -1] += rows.T @ weights[some]
+    return total
 
 
 def states_scanned(starts: IntArray) -> int:

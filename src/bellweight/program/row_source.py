@@ -34,10 +34,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bellweight.basis import Basis
-from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix
+from bellweight.common.checks import BoolArray, FloatArray, IntArray, Matrix, dense
 from bellweight.common.doubled import Doubled, doubled
 from bellweight.program.conditioning import Coordinates
 from bellweight.program.independent_functions import IndependentFunctions
@@ -77,9 +76,7 @@ class RowSource(ABC):
     lower: FloatArray
     upper: FloatArray
     is_complete = False  # whether all states are listed, so that no move leads outside
-    untold = (
-        ""  # which functions the listed states do not distinguish: why a program may be unbounded
-    )
+    untold = ""  # which functions the states do not tell apart: why a program may be unbounded
 
     @property
     @abstractmethod
@@ -88,13 +85,13 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
-    def n_pairs(self) -> int:
-        """Number of rows there are, or that were found so far."""
+    def is_sparse(self) -> bool:
+        """Whether the features are sparse, in which case they are used as they are."""
 
     @property
     @abstractmethod
-    def is_sparse(self) -> bool:
-        """Whether the features are sparse, in which case they are used as they are."""
+    def n_pairs(self) -> int:
+        """Number of rows there are, or that were found so far."""
 
     @abstractmethod
     def rows(self, keys: IntArray) -> tuple[Matrix, FloatArray]:
@@ -102,8 +99,7 @@ class RowSource(ABC):
 
     def exact_rows(self, keys: IntArray) -> Doubled:
         """Return the rows (n, K) of some keys to twice the digits, where that is known."""
-        rows = self.rows(keys)[0]
-        return doubled(rows.toarray() if sparse.issparse(rows) else np.asarray(rows))
+        return doubled(dense(self.rows(keys)[0]))
 
     def exact_moments(self, weights: FloatArray) -> Doubled | None:
         """Return Phi' weights (K,) to twice the digits, or None where weights are no vector."""

@@ -21,7 +21,7 @@ from bellweight.models.kernels.tables import n_distinct
 from bellweight.models.loops import Closest, Loops, Value
 from bellweight.program import conditioning
 from bellweight.program.listed_rows import ListedRows, is_kept
-from bellweight.program.row_blocks import RowBlock, states_scanned
+from bellweight.program.row_blocks import ListedBlock, states_scanned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +82,58 @@ def closest_of(
 
 
 @dataclass(frozen=True, eq=False)
-class SampledBlock(RowBlock):
+class RowMaker:
+    """What computes rows of a model: its loops and the basis as they take it.
+
+    With `by_arrays` nothing is compiled, and the basis is computed in whole arrays.
+    """
+
+    loops: Loops
+    basis: Basis
+    compiled: CompiledBasis
+    by_arrays: bool
+
+    def __call__(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rows (n, K) and costs (n,) of some pairs."""
+        if self.by_arrays:
+            return self._by_arrays(states, actions)
+        rows, cost = self.loops.bellman_rows(states, actions, self.compiled.functions)
+        return self.compiled.of_basis(rows), cost
+
+    def _by_arrays(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same; features of all successors together take a small part of the time."""
+        loops, n_basis = self.loops, len(self.compiled.columns)
+        rows, cost = np.zeros((len(states), n_basis)), np.zeros(len(states))
+        size = max(1, _PLAIN_NUMBERS // (loops.n_events * n_basis))
+        for first in range(0, len(states), size):
+            part = slice(first, first + size)
+            here = states[part]
+            cost[part], chances, following = loops.expand(here, actions[part])
+            points = following.reshape(-1, loops.dimension).astype(np.float64)
+            after = np.asarray(self.basis(points)).reshape(*chances.shape, n_basis)
+            ahead = np.einsum("ne,nek->nk", chances, after)
+            idle = 1.0 - chances.sum(axis=1, keepdims=True)
+            now = np.asarray(self.basis(here.astype(np.float64)))
+            rows[part] = now - loops.discount * (ahead + idle * now)
+        return rows, cost
+
+
+def places_of(
+    keys: IntArray, starts: IntArray, mask: BoolArray | None, n_actions: int
+) -> tuple[IntArray, IntArray]:
+    """Return the places of the states of some rows and their actions (n,); `mask` as below."""
+    keys = np.asarray(keys, dtype=np.int64)
+    if mask is None:
+        numbers, actions = np.divmod(keys, n_actions)
+        return numbers, actions
+    numbers = np.searchsorted(starts, keys, side="right") - 1
+    # The action is the one that is admissible for the k-th time.
+    rank = keys - starts[numbers]
+    return numbers, np.argmax(np.cumsum(mask[numbers], axis=1) > rank[:, None], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledBlock(ListedBlock):
     """Rows of sampled states (n, d), and what of their features, rows and costs is kept.
 
     `mask` (n, A) says which actions are admissible, None where all are.
@@ -123,6 +174,12 @@ class SampledBlock(RowBlock):
         # Where a state leads is not stored; one step from a state its terms are of the same size.
         sizes = asked.sizes(self.states[states], partial(self._features, states))
         return (1.0 + self.discount) * sizes
+
+    def rows(self, keys: IntArray, maker: RowMaker) -> FloatArray:
+        if self.matrix is not None:
+            return self.matrix[keys]
+        numbers, actions = places_of(keys, self.starts, self.mask, self.loops.n_actions)
+        return maker(self.states[numbers].astype(self.loops.state_type), actions)[0]
 
     def _features(self, states: slice) -> FloatArray:
         if self.features is not None:
@@ -189,6 +246,11 @@ class EventRows(ListedRows):
     def asked(self, coef: FloatArray, *, sizes: bool) -> Question:
         return Question(coef, self._compiled.value(coef, self.model.jumps))
 
+    @property
+    def _row_maker(self) -> RowMaker:
+        by_arrays = self.model.value_counts is None and not self.model.compiled
+        return RowMaker(self._loops, self.basis, self._compiled, by_arrays)
+
     def rows_at(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the rows (n, K) and costs (n,) of any pairs, in the sample or not."""
         rows, cost = self._loops.bellman_rows(states, actions, self._compiled.functions)
@@ -209,15 +271,7 @@ class EventRows(ListedRows):
         return self._computed(keys, want_rows=True)
 
     def support_of(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        keys = np.asarray(keys, dtype=np.int64)
-        if self._mask is None:
-            numbers, actions = np.divmod(keys, self.model.n_actions)
-        else:
-            numbers = np.searchsorted(self.pair_start, keys, side="right") - 1
-            # The action is the one that is admissible for the k-th time.
-            rank = keys - self.pair_start[numbers]
-            mask = self._mask[numbers]
-            actions = np.argmax(np.cumsum(mask, axis=1) > rank[:, None], axis=1)
+        numbers, actions = places_of(keys, self.pair_start, self._mask, self.model.n_actions)
         return self.states[numbers].astype(self._loops.state_type), actions
 
     def span(self) -> FloatArray:
@@ -246,35 +300,17 @@ class EventRows(ListedRows):
             yield np.arange(self.pair_start[block.start], self.pair_start[block.stop])
 
     def _computed(self, keys: IntArray, *, want_rows: bool) -> tuple[FloatArray, FloatArray]:
-        lists_successors = self.model.value_counts is None
-        if want_rows and lists_successors and not self.model.compiled:
-            return self._plain(*self.support_of(keys))
-        functions = self._compiled.functions if want_rows else None
-        rows, cost = self._loops.bellman_rows(*self.support_of(keys), functions)
-        return self._compiled.of_basis(rows) if want_rows else rows, cost
-
-    def _plain(self, states: Any, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows and costs of a model in plain Python, its basis in whole arrays.
-
-        Features of all successors together take a small part of the time that loops would.
-        """
-        rows, cost = np.zeros((len(states), self._n_basis)), np.zeros(len(states))
-        size = max(1, _PLAIN_NUMBERS // (self._loops.n_events * self._n_basis))
-        for first in range(0, len(states), size):
-            part = slice(first, first + size)
-            here = states[part]
-            cost[part], chances, following = self._loops.expand(here, actions[part])
-            points = following.reshape(-1, self.model.dimension).astype(np.float64)
-            after = np.asarray(self.basis(points)).reshape(*chances.shape, self._n_basis)
-            ahead = np.einsum("ne,nek->nk", chances, after)
-            idle = 1.0 - chances.sum(axis=1, keepdims=True)
-            now = np.asarray(self.basis(here.astype(np.float64)))
-            rows[part] = now - self.discount * (ahead + idle * now)
-        return rows, cost
+        states, actions = self.support_of(keys)
+        if want_rows:
+            return self._row_maker(states, actions)
+        return self._loops.bellman_rows(states, actions, None)
 
 
 def _smallest(states: Any) -> Any:
     """Return whole numbers in the smallest type that holds them, others as they are."""
     if states.dtype.kind not in "iu":
         return states
-    return states.astype(np.min_scalar_type(int(states.max())))
+    least, largest = int(states.min()), int(states.max())
+    # Where there are negative ones, the type needs a sign, and room for the largest beside it.
+    end = largest if least >= 0 else min(least, -1 - largest)
+    return states.astype(np.min_scalar_type(end))

@@ -13,14 +13,15 @@ from bellweight.display.charts import Chart, Line, Picture, off_scale, visible_h
 from bellweight.display.cost_charts import gap_chart
 from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison
-from bellweight.report.result_page import Subject
 from bellweight.report.sections import (
     Section,
     assemble,
+    method_text,
     origin,
     settings_facts,
 )
-from bellweight.results.charts import PROGRAM, line_sentence, policy_sentence
+from bellweight.report.subject import Subject
+from bellweight.results.charts import PROGRAM, Along, line_sentence, policy_sentence
 from bellweight.weights.loop import HistoryEntry
 
 
@@ -142,10 +143,17 @@ def _sections(
         same = [found[0] for found in drawn.values() if len(found) == 1]
         if len(same) == len(results) and len({chart.x_names for chart in same}) == 1:
             yield Section(key, heading, lead, _shared(same, list(results)))
-    facts = [(name, _method(result.method)) for name, result in results.items()]
+    facts = [
+        (name, f"{method_text(result.method)} {_settings(result.method)}")
+        for name, result in results.items()
+    ]
     seeds = sorted({result.seed for result in results.values()})
     facts += [("seed", ", ".join(map(str, seeds))), *origin()]
     yield Section("settings", "What each run does, and its settings", "", (facts_table("", facts),))
+
+
+def _settings(method: object) -> str:
+    return ", ".join(f"{name} = {text}" for name, text in settings_facts(method))
 
 
 _MOST_SAID = 3  # runs whose sentences stand below a chart that they share
@@ -154,14 +162,6 @@ _CURVES = (
     ("policy", "Policies", "Which action is taken where."),
     ("weights", "Weights", "What each run made its value function good for."),
 )
-
-
-def _method(method: object) -> str:
-    """Return in a sentence what a method does, and its settings."""
-    name = type(method).__name__
-    text = (type(method).__doc__ or name).splitlines()[0].replace("`", "")
-    does = name if text.startswith(f"{name}(") else text  # a class without words of its own
-    return f"{does} {', '.join(f'{name} = {text}' for name, text in settings_facts(method))}"
 
 
 def _shared(charts: Sequence[Chart], names: Sequence[str]) -> tuple[Chart, ...]:
@@ -186,9 +186,8 @@ def _told(line: Line, frame: Chart) -> str:
     """Say in words what a line shows inside the frame."""
     low, high = frame.x_range or (-np.inf, np.inf)
     inside = (line.x >= low) & (line.x <= high)
-    if frame.y_names is not None:
-        return policy_sentence(line.x[inside], line.y[inside], frame.y_names, frame.x_label)
-    return line_sentence(line.x[inside], line.y[inside], frame.x_label)
+    shown = Along(line.x[inside], line.y[inside], frame.x_label, frame.x_names)
+    return line_sentence(shown) if frame.y_names is None else policy_sentence(shown, frame.y_names)
 
 
 def _convergence(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[Chart, ...]:
@@ -270,9 +269,11 @@ def _loss(subject: Subject, optimum: float | None) -> float | None:
 
 
 def _most(subject: Subject) -> float | None:
-    if not subject.cost or subject.gap is None or subject.low is None:
+    """Return the proven loss in per cent of the cost at the end of its interval."""
+    if not subject.gap or subject.low is None:
         return subject.gap
-    return 100.0 * subject.gap / abs(subject.low + subject.gap)
+    whole = subject.low + subject.gap
+    return 100.0 * subject.gap / abs(whole) if whole else None  # no share of a cost of zero
 
 
 def _run(found: Comparison) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ def result_document(result: Result, model: Model | None = None) -> dict[str, Any
         "remedy": result.status.remedy,
         "model": result.model_name,
         "model_size": result.model_size,
-        "method": type(result.method).__name__,
+        "method": result.method_name,
         "mode": result.mode,
         "cost": None if result.cost is None else plain(result.cost.mean),
         "half_width": None if result.cost is None else plain(result.cost.half_width),

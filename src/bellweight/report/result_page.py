@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from bellweight.certificates.certificate import Certificate
 from bellweight.common.status import Status
 from bellweight.display import Column, Table, facts_table, interval_text, number_text, short_text
-from bellweight.display.cost_charts import Between
 from bellweight.display.table import capital
-from bellweight.evaluation.evaluate import Evaluation
 from bellweight.report.sections import (
     Card,
     Folded,
     Section,
     assemble,
     cut,
+    method_text,
     origin,
     percent,
     settings_facts,
 )
+from bellweight.report.subject import ROUNDING, Subject
 from bellweight.results.charts import cost_chart, without_rounding
-from bellweight.results.result import Result, dual_text, terms_that_matter
+from bellweight.results.result import Result
+from bellweight.results.summary import dual_text, terms_that_matter
 from bellweight.weights.methods import DIA, IterativeMethod
 
 _TOP = 10
 _COMPILED = 1.1  # times the seconds of the run: more than this contains compilation
-_ROUNDING = 1e-9  # share of a cost that is none
 _STATE_LETTERS = 140
 _SMOOTHED = (
     " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
     "greedy policy, so some difference remains."
 )
+_PROVEN = " With these settings its convergence is proven."
 _AUDIT = {
     "violation": "largest violation of a row",
     "relative_violation": "the same, relative to the row's terms",
@@ -42,77 +43,6 @@ _AUDIT = {
     "gap": "gap between the objectives, relative",
 }
 _BADGES = {Status.CONVERGED: "good", Status.CYCLING: "warn", Status.INACCURATE: "bad"}
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """A result with what is known about its policy; None: not known."""
-
-    result: Result
-    evaluation: Evaluation | None = None
-    certificate: Certificate | None = None
-    doubts: tuple[str, ...] = ()
-
-    @property
-    def cost(self) -> float | None:
-        """The policy's cost: exact, or else simulated."""
-        if self.result.is_exact or self.evaluation is None:
-            return None if self.result.cost is None else self.result.cost.mean
-        return self.evaluation.mean
-
-    @property
-    def half_width(self) -> float | None:
-        """The error of a simulated cost."""
-        if self.result.is_exact:
-            return None
-        if self.evaluation is not None:
-            return self.evaluation.half_width
-        return None if self.result.cost is None else self.result.cost.half_width
-
-    @property
-    def low(self) -> float | None:
-        """A proven lower bound on every policy's cost."""
-        if self.certificate is not None and self.certificate.bound is not None:
-            return self.certificate.value
-        return self.result.lower_bound
-
-    @property
-    def low_is_exact(self) -> bool:
-        """Whether the bound holds for the model itself, not for one whose noise was replaced."""
-        proven = self.certificate is not None and self.certificate.bound is not None
-        return proven or self.result.lower_bound_kind == "exact"
-
-    @property
-    def gap(self) -> float | None:
-        """What the policy can lose at most, as proven; a rounding error counts as nothing."""
-        proven = None if self.certificate is None else self.certificate.bound
-        if proven is None:
-            if self.result.cost is None or self.low is None or not self.result.is_exact:
-                return None
-            proven = self.result.cost.mean - self.low
-        return 0.0 if proven <= _ROUNDING * abs(self.cost or 0.0) else proven
-
-    @property
-    def sure(self) -> str:
-        """With what confidence the gap holds; nothing where it is certain."""
-        confidence = None if self.certificate is None else self.certificate.confidence
-        return "" if confidence is None else f", with {100.0 * confidence:g} % confidence"
-
-    def between(self, label: str) -> Between | None:
-        """Return the cost and the bound, to be drawn."""
-        return None if self.cost is None else Between(label, self.cost, self.half_width, self.low)
-
-    def warnings(self) -> list[str]:
-        """Return what to know before trusting the numbers."""
-        status = self.result.status
-        ending = [] if status.is_success else [f"{status.name}: {status.message}. {status.remedy}"]
-        return [*ending, *self.result.warnings, *self.doubts]
-
-    def interval(self) -> str:
-        """Return the cost with its error."""
-        if self.cost is None:
-            return "not known"
-        return interval_text(self.cost, self.half_width or 0.0, between="±")
 
 
 def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> str:
@@ -131,9 +61,8 @@ def result_page(subject: Subject, title: str | None, about: Sequence[str]) -> st
 def _sentence(subject: Subject) -> str:
     """Return what was found, in one sentence or two."""
     result, cost = subject.result, subject.cost
-    name = result.model_name
     found = (
-        f"{name[:1].upper()}{name[1:]}: {result.model_size}. Solved with {len(result.names)} "
+        f"{capital(result.model_name)}: {result.model_size}. Solved with {len(result.names)} "
         "numbers in place of the values of all its states."
     )
     if cost is None:
@@ -309,7 +238,8 @@ def _phases(result: Result) -> tuple[Table, ...]:
         Column("half_width", "95 % half-width", number_text),
         Column("ties", "policy", right=False),
     )
-    return (Table("Phases of the cycle", columns, rows),) if rows else ()
+    used = tuple(c for c in columns if any(row[c.key] is not None for row in rows))
+    return (Table("Phases of the cycle", used, rows),) if rows else ()
 
 
 def _solved(result: Result) -> Section:
@@ -332,7 +262,7 @@ def _solved(result: Result) -> Section:
     facts = [
         ("model", f"{result.model_name}: {result.model_size}"),
         ("basis", f"{len(result.names)} functions: {names}"),
-        ("method", f"{result.method_name}, {result.mode} settings"),
+        ("method", method_text(result.method) + _PROVEN * (result.mode == "certified")),
         ("status", f"{result.status.name}: {result.status.message}"),
     ]
     lead = (
@@ -377,7 +307,7 @@ def _residuals(result: Result) -> Section:
     top = top[part[top] != 0.0]
     total = float(part.sum())
     level = float(seen.share @ np.abs(seen.value)) * (1.0 - seen.backend.model.discount)
-    if float(np.abs(part).sum()) <= _ROUNDING * level:
+    if float(np.abs(part).sum()) <= ROUNDING * level:
         return Section(
             "residual",
             "Where the residual is largest",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bellweight.common import files
 from bellweight.display import Table, to_html
 from bellweight.display.charts import Chart, HeatMap, Picture, palette_of
 from bellweight.display.interactive import figure, folded, numbers, scripts
@@ -83,8 +84,21 @@ def assemble(
     return page(title, "".join(body) + numbers(pictures, palette), scripts())
 
 
+def method_text(method: object) -> str:
+    """Return in a sentence what a method does."""
+    if isinstance(method, files.Unstored):
+        return method.text
+    name = type(method).__name__
+    text = (type(method).__doc__ or name).splitlines()[0].replace("`", "")
+    if text.startswith(f"{name}("):
+        return f"{name}."  # a class without words of its own
+    return f"{name}: {text[:1].lower()}{text[1:].removesuffix('.')}."
+
+
 def settings_facts(thing: Any) -> list[tuple[str, str]]:
     """Return the fields of a settings object as texts; those that are None say nothing."""
+    if isinstance(thing, files.Unstored):
+        return [("settings", cut(thing.text))]
     if not is_dataclass(thing):
         return [("settings", cut(repr(thing)))]
     given = [(field.name, getattr(thing, field.name)) for field in fields(thing)]

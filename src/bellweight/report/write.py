@@ -18,7 +18,8 @@ from bellweight.display.presentable import Presentable
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import Model
 from bellweight.report.comparison_page import comparison_page, plan_page, results_page
-from bellweight.report.result_page import Subject, result_page
+from bellweight.report.result_page import result_page
+from bellweight.report.subject import Subject
 from bellweight.results.result import Result
 
 EPISODES = 2_000
@@ -162,9 +163,9 @@ class _Study:
                 doubts.append(f"no certificate could be made: {problem}")
         if certificate is not None and certificate.kind == "unproven":
             doubts.append(
-                f"No bound is proven: {certificate.reason}. One takes {certificate.gap.advice}"
+                f"No bound is proven: {certificate.reason}. A bound needs {certificate.gap.advice}."
                 if certificate.value_kind == "unproven"
-                else f"What the policy can lose is not proven: {certificate.reason}"
+                else f"What the policy can lose is not proven: {certificate.reason}."
             )
         return Subject(result, evaluation, certificate, tuple(doubts))
 
@@ -186,4 +187,4 @@ class _Study:
             raise ArgumentError(
                 f"the result belongs to another model{doubt}: pass the model it came from"
             )
-        return replace(result, policy=replace(result.policy, model=self._model))
+        return result.on(self._model)

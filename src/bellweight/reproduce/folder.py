@@ -7,12 +7,11 @@ the folder alone, and a run that was cut goes on without computing finished part
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,16 +179,8 @@ def _pictures(figure: Figure | None, stem: Path) -> tuple[Path, ...]:
         return ()
     paths = []
     for kind in _PICTURES:
-        stream = io.BytesIO()
         # No date inside: the same numbers give the same file.
         dated = {"CreationDate": None} if kind == "pdf" else {}
-        figure.savefig(stream, format=kind, metadata=dated)
-        paths.append(_write(stem.with_suffix(f".{kind}"), stream.getvalue()))
+        draw = partial(figure.savefig, format=kind, metadata=dated)
+        paths.append(files.write_whole(stem.with_suffix(f".{kind}"), draw))
     return tuple(paths)
-
-
-def _write(path: Path, content: bytes) -> Path:
-    def write_content(stream: Any) -> None:
-        stream.write(content)
-
-    return files.write_whole(path, write_content)

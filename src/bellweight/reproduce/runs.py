@@ -8,19 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from bellweight import exact
+from bellweight.basis import Basis
 from bellweight.common.status import BellweightWarning, Status
 from bellweight.evaluation.evaluate import Evaluation, evaluate
 from bellweight.models import TabularModel
 from bellweight.policies import Policy
 from bellweight.reproduce.artefact import Settings
-from bellweight.solve import Result
-
-
-def finished(result: Result) -> Result:
-    """Return a result of `solve`; one that Ctrl-C cut short is Ctrl-C for the whole run."""
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return result
+from bellweight.solve import Result, solve
+from bellweight.weights.loop import Method
 
 
 @contextmanager
@@ -29,6 +24,18 @@ def without_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BellweightWarning)
         yield
+
+
+def solved(model: Any, basis: Basis, method: Method, **options: Any) -> Result:
+    """Return what `solve` finds, not judged; `options` are its arguments.
+
+    A run that Ctrl-C cut short is Ctrl-C for everything.
+    """
+    with without_warnings():
+        result = solve(model, basis, method, judge=False, **options)
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result
 
 
 def exact_cost(model: TabularModel, policy: Policy, horizon: int | None = None) -> float:

@@ -50,13 +50,13 @@ _NOTE = (
 )
 
 
-def table(times: Mapping[str, Sequence[Time]], title: str = "Times on this machine") -> Table:
+def table(times: Mapping[str, Sequence[Time]]) -> Table:
     """Return the times of several artefacts as one table."""
     rows = tuple(_row(name, time) for name, found in times.items() for time in found)
     shown = _COLUMNS if len(times) > 1 else _COLUMNS[1:]
     has_paper = any(row["paper"] is not None for row in rows)
     columns = [c for c in shown if has_paper or c.key not in ("paper", "pace", "verdict")]
-    return Table(title, tuple(columns), rows, (_NOTE,) if has_paper else ())
+    return Table("Times on this machine", tuple(columns), rows, (_NOTE,) if has_paper else ())
 
 
 def _row(name: str, time: Time) -> dict[str, Any]:

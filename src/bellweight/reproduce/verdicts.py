@@ -201,12 +201,12 @@ def clinic(
     half_width: float,
     printed: Printed,
     is_constant: bool,
-    constant_phases: Sequence[tuple[float, float]],
+    constant_phases: Sequence[float],
 ) -> Verdict:
     """Return the verdict on a cost of Table 3 or 4.
 
-    `is_constant` says that ties decide the policy; `constant_phases` are costs, with half-widths,
-    of those phases of a cycle that ties decide.
+    `is_constant` says that ties decide the policy; `constant_phases` are the costs of those
+    phases of a cycle that ties decide.
     """
     difference = printed.mean - cost
     if abs(difference) <= half_width + printed.half_width:
@@ -214,16 +214,14 @@ def clinic(
     return Verdict(Word.DIFFERS, difference, _clinic_reason(printed, is_constant, constant_phases))
 
 
-def _clinic_reason(
-    printed: Printed, is_constant: bool, constant_phases: Sequence[tuple[float, float]]
-) -> str:
+def _clinic_reason(printed: Printed, is_constant: bool, constant_phases: Sequence[float]) -> str:
     if is_constant:
         return (
             "ties decide: the value function is the same in every state, so the policy and its "
             "cost are those of the tie rule; the paper's rule is not known (see the range over tie "
             "rules)"
         )
-    near = [phase for phase, _ in constant_phases if 0.5 < phase / printed.mean < 2.0]
+    near = [cost for cost in constant_phases if 0.5 < cost / printed.mean < 2.0]
     if near:
         return (
             "other phase: the weights cycle; the paper's cost is of the size of the phase with a "

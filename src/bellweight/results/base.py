@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from bellweight.backends import Estimate
+from bellweight.backends import Estimate, backend_of
 from bellweight.common import files, identity
 from bellweight.common.status import FileError
 from bellweight.display import to_text
@@ -49,6 +49,7 @@ class BaseResult(Presentable, files.Checked):
         found: Self = files.load(path, cls)
         if model is None:
             return found
+        backend_of(model)  # complains about what is no model
         if model.digest != found.model_digest:
             raise FileError(
                 f"{path} belongs to another model ({found.model_text})"
@@ -107,3 +108,6 @@ class ChosenResult(PlanResult):
     def model_digest(self) -> str:
         """The fingerprint of the model."""
         return self.result.model_digest
+
+    def on(self, model: Model) -> Self:
+        return replace(self, result=self.result.on(model))  # type: ignore[call-arg]

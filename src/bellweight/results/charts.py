@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from bellweight.backends import Visited
 from bellweight.common import tolerances
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.display.charts import Chart, HeatMap, Line, Picture, visible_heights
+from bellweight.display.charts import Chart, HeatMap, Line, Picture, name_of, visible_heights
 from bellweight.display.cost_charts import Between, gap_chart
 from bellweight.display.table import capital, short_text
 from bellweight.results.cross_sections import (
@@ -123,7 +123,7 @@ def moment_chart(
         (Line("difference, with 95 % interval", np.arange(len(names), dtype=np.float64), apart,
               "points", width, who=POLICY),),
         f"The largest estimated difference is {np.abs(apart).max():.3g} %; {clear} of {len(names)} "
-        "differences are larger than their 95 % interval.",
+        f"differences {'is' if clear == 1 else 'are'} larger than their 95 % interval.",
         x_names=tuple(names),
     )  # fmt: skip
 
@@ -148,12 +148,13 @@ def policy_charts(seen: Visited, cuts: Sequence[CrossSection]) -> tuple[Picture,
     if len(cuts) == 1 and cuts[0].is_line:
         cut = cuts[0]
         actions = cut.actions()
+        line = Along(cut.x, actions, seen.variables[0], _state_names(seen))
         return (
             Chart(
                 "policy", "Policy", cut.x_label, "action",
                 (Line("action", cut.x, actions, "steps", who=POLICY),),
-                f"In the states shown: {policy_sentence(cut.x, actions, names, seen.variables[0])}",
-                x_range=cut.x_range, x_names=_state_names(seen), y_names=names,
+                f"In the states shown: {policy_sentence(line, names)}",
+                x_range=cut.x_range, x_names=line.names, y_names=names,
             ),
         )  # fmt: skip
     return tuple(
@@ -210,7 +211,9 @@ def _pictures(
         y_range = visible_heights(drawn, cut.x_range)
         alt = " ".join(
             f"{capital(line.label)}: "
-            + line_sentence(cut.x[inside], line.y[inside], seen.variables[0])
+            + line_sentence(
+                Along(cut.x[inside], line.y[inside], seen.variables[0], _state_names(seen))
+            )
             for line in drawn
         )
         return (
@@ -224,12 +227,32 @@ def _pictures(
     )
 
 
-def line_sentence(x: FloatArray, y: FloatArray, axis: str) -> str:
+@dataclass(frozen=True)
+class Along:
+    """Heights y (n,) at positions x (n,) of a variable, which may have names."""
+
+    x: FloatArray
+    y: FloatArray
+    variable: str
+    names: tuple[str, ...] | None = None
+
+    def place(self, number: int, *, first: bool = False) -> str:
+        """Return where a height is; the first place of a sentence names the variable."""
+        if self.names is not None:
+            return name_of(float(self.x[number]), self.names)
+        return (
+            f"{self.variable} = {short_text(self.x[number])}"
+            if first
+            else short_text(self.x[number])
+        )
+
+
+def line_sentence(line: Along) -> str:
     """Return where a line begins and ends, and its top if that lies in between."""
+    y, last = line.y, len(line.y) - 1
     top = int(np.argmax(y))
-    places = [0, top, len(x) - 1] if y[top] > max(y[0], y[-1]) else [0, len(x) - 1]
-    told = [f"{short_text(y[place])} at {short_text(x[place])}" for place in places]
-    told[0] = f"{short_text(y[0])} at {axis} = {short_text(x[0])}"
+    places = [0, top, last] if y[top] > max(y[0], y[last]) else [0, last]
+    told = [f"{short_text(y[k])} at {line.place(k, first=k == 0)}" for k in places]
     return f"{', '.join(told)}."
 
 
@@ -238,13 +261,14 @@ def _state_names(seen: Visited) -> tuple[str, ...] | None:
     return seen.backend.state_names if len(seen.states) <= _MOST_NAMED else None
 
 
-def policy_sentence(x: FloatArray, actions: FloatArray, names: Sequence[str], axis: str) -> str:
+def policy_sentence(line: Along, names: Sequence[str]) -> str:
     """Return which action is taken from where on."""
-    changes = np.flatnonzero(np.diff(actions)) + 1
+    changes = np.flatnonzero(np.diff(line.y)) + 1
     if len(changes) == 0:
-        return f"{names[int(actions[0])]} everywhere."
-    parts = [f"{names[int(actions[0])]} from {axis} = {short_text(x[0])}"]
-    parts += [f"{names[int(actions[place])]} from {short_text(x[place])}" for place in changes[:8]]
+        return f"{names[int(line.y[0])]} everywhere."
+    parts = [
+        f"{names[int(line.y[k])]} from {line.place(k, first=k == 0)}" for k in (0, *changes[:8])
+    ]
     more = "" if len(changes) <= 8 else f", and {len(changes) - 8} more changes"
     return ", ".join(parts) + more + "."
 

@@ -132,26 +132,31 @@ def marginal(seen: Visited, axis: int, mass: FloatArray) -> tuple[FloatArray, Fl
 
 def mass_range(positions: FloatArray, mass: FloatArray) -> tuple[float, float]:
     """Return the part of an axis with nearly all mass, at least a few positions of it."""
-    total = np.cumsum(mass) / mass.sum()
-    first = int(np.searchsorted(total, _OUTSIDE / 2.0))
-    last = min(int(np.searchsorted(total, 1.0 - _OUTSIDE / 2.0)), len(positions) - 1)
+    first, last = _ends(mass)
     last = min(max(last, first + _LEAST_SHOWN), len(positions) - 1)
     return float(positions[max(0, min(first, last - _LEAST_SHOWN))]), float(positions[last])
 
 
 def shown_range(positions: FloatArray, mass: FloatArray) -> tuple[float, float]:
     """Return the part of an axis with nearly all mass, with room around it."""
-    total = np.cumsum(mass) / mass.sum()
-    first = int(np.searchsorted(total, _OUTSIDE / 2.0))
-    last = min(int(np.searchsorted(total, 1.0 - _OUTSIDE / 2.0)), len(positions) - 1)
+    first, last = _ends(mass)
     room = max(_LEAST_SHOWN, (last - first) // 2)
     first, last = max(0, first - room), min(len(positions) - 1, last + room)
     return float(positions[first]), float(positions[last])
 
 
+def _ends(mass: FloatArray) -> tuple[int, int]:
+    """Return the first and the last place between which nearly all mass lies."""
+    total = np.cumsum(mass) / mass.sum()
+    first, last = np.searchsorted(total, [_OUTSIDE / 2.0, 1.0 - _OUTSIDE / 2.0])
+    return int(first), min(int(last), len(mass) - 1)
+
+
 def thin(positions: FloatArray, low: float, high: float) -> IntArray:
     """Return places of at most about 2,000 positions, most of them in the range shown."""
     inside = np.flatnonzero((positions >= low) & (positions <= high))
+    # One more on both sides: a line then leaves the picture at its own slope.
+    inside = np.arange(max(inside[0] - 1, 0), min(inside[-1] + 2, len(positions)))
     kept = [_strided(np.arange(len(positions)), _MOST_POINTS // 4), _strided(inside, _MOST_POINTS)]
     return np.unique(np.concatenate(kept))
 

@@ -21,6 +21,7 @@ from bellweight.common.checks import FloatArray
 from bellweight.common.status import BellweightError
 from bellweight.common.streams import derived_seed
 from bellweight.display import interval_text
+from bellweight.display.table import capital
 from bellweight.evaluation.evaluate import Difference
 from bellweight.policies import Policy, Uniform
 from bellweight.simulation import mean_and_half_width
@@ -133,7 +134,7 @@ def judged(
 def notes_of(found: Judgement | None) -> tuple[str, ...]:
     """Return lines on what acting at random and the target cost, for the foot of a table."""
     told = () if found is None else rival_facts(found)
-    return tuple(f"{name[0].upper()}{name[1:]}: {text}." for name, text in told)
+    return tuple(f"{capital(name)}: {text}." for name, text in told)
 
 
 class _Rivals:
@@ -148,6 +149,13 @@ class _Rivals:
         if target is not None and not self.target_is_random:
             self.policies["target"] = target
 
+    def fields(self, found: dict[str, tuple[Estimate, Difference]]) -> dict[str, Any]:
+        """Return the fields of a judgement about these policies, None where one is missing."""
+        told: dict[str, Any] = {"target_is_random": self.target_is_random}
+        for name in ("random", "target"):
+            told[name], told[f"minus_{name}"] = found.get(name, (None, None))
+        return told | {"random_reason": self.reason}
+
 
 def _exactly(
     backend: Backend[Any], policy: Policy, cost: float | None, rivals: _Rivals
@@ -159,15 +167,8 @@ def _exactly(
 
     own = exact(policy) if cost is None else cost
     costs = {name: exact(rival) for name, rival in rivals.policies.items()}
-    return Judgement(
-        cost=Estimate(own),
-        **_sides(
-            {name: Estimate(cost) for name, cost in costs.items()},
-            {name: Difference(own - cost, 0.0) for name, cost in costs.items()},
-        ),
-        target_is_random=rivals.target_is_random,
-        random_reason=rivals.reason,
-    )
+    found = {name: (Estimate(cost), Difference(own - cost, 0.0)) for name, cost in costs.items()}
+    return Judgement(cost=Estimate(own), **rivals.fields(found))
 
 
 def _simulated(setup: Setup, backend: Backend[Any], policy: Policy, rivals: _Rivals) -> Judgement:
@@ -181,26 +182,21 @@ def _simulated(setup: Setup, backend: Backend[Any], policy: Policy, rivals: _Riv
 
     own, outside = simulated(policy)
     costs = {name: simulated(rival)[0] for name, rival in rivals.policies.items()}
+    found = {
+        name: (
+            Estimate(*mean_and_half_width(cost)), Difference(*mean_and_half_width(own - cost))
+        )
+        for name, cost in costs.items()
+    }  # fmt: skip
     return Judgement(
         cost=Estimate(*mean_and_half_width(own)),
-        **_sides(
-            {name: Estimate(*mean_and_half_width(cost)) for name, cost in costs.items()},
-            {name: Difference(*mean_and_half_width(own - cost)) for name, cost in costs.items()},
-        ),
-        target_is_random=rivals.target_is_random,
-        random_reason=rivals.reason,
+        **rivals.fields(found),
         horizon=horizon,
         episodes=episodes,
         seed=seed,
         tail_bound=backend.tail(policy, horizon)[0],
         outside=outside,
     )
-
-
-def _sides(costs: dict[str, Estimate], gaps: dict[str, Difference]) -> dict[str, Any]:
-    """Return the fields of a judgement about the policies compared with, None where missing."""
-    found: dict[str, Any] = {name: costs.get(name) for name in ("random", "target")}
-    return found | {f"minus_{name}": gaps.get(name) for name in ("random", "target")}
 
 
 def _budget(steps: int, longest: int) -> tuple[int, int]:

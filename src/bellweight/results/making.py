@@ -91,62 +91,59 @@ def _phase(setup: Setup, phase: Iterate, cost: Estimate) -> CyclePhase:
     )
 
 
-def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> tuple[str, ...]:
-    notes = []
+def _notes(setup: Setup, iterate: Iterate, bound: Repaired | None) -> Iterator[str]:
+    """Yield what a user must know about the program and its answer."""
+    solution = iterate.solution
     if bound is not None and _took_much(setup, iterate, bound):
-        notes.append(
+        yield (
             f"the lower bound is {bound.loss:.3g} below the value of the coefficients: that is "
             f"what it takes to make every row hold {setup.repair_advice}"
         )
     if setup.rows.untold:
-        notes.append(
+        yield (
             f"{setup.rows.untold}: what the program says of states beyond the sample rests on the "
             "few that these lead to; add constraint states"
         )
     dropped = setup.program().dropped
     if dropped:
         shown = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-        note = (
+        yield (
             f"{len(dropped)} of {setup.rows.n_basis} basis functions depend on earlier ones and "
             f"were dropped (coefficient zero): {shown}"
         )
-        notes.append(note)
-    doubts = iterate.solution.doubts
-    if doubts:
-        notes.append("; ".join(doubts))
-    elif iterate.solution.given_up > 0.0:
-        notes.append(given_up(iterate.solution.given_up))
-    if iterate.solution.status is Status.INACCURATE:
-        largest = float(np.abs(iterate.solution.coef).max())
-        if largest > _HUGE * abs(iterate.solution.objective):
-            notes.append(
+    if solution.doubts:
+        yield "; ".join(solution.doubts)
+    elif solution.given_up > 0.0:
+        yield given_up(solution.given_up)
+    if solution.status is Status.INACCURATE:
+        largest = float(np.abs(solution.coef).max())
+        if largest > _HUGE * abs(solution.objective):
+            yield (
                 f"the program wants coefficients up to {largest:.1e}, which rounding spoils: some "
                 "functions hardly differ, or are next to zero, where the weights are; put bounds "
                 "on the coefficients (lower=, upper=), spread the weights, or use fewer functions"
             )
-    if setup.is_constant(iterate.solution.coef):
-        notes.append(
+    if setup.is_constant(solution.coef):
+        yield (
             "the value function is the same in every state: the policy looks at the cost of one "
             "step only and ties decide the rest, so its cost says little; try other weights, or "
             "bellweight.evaluation.compare_ties(model, result.policy) for the range"
         )
-    if not iterate.solution.proven:
-        notes.append(
+    if not solution.proven:
+        yield (
             f"pricing was cut short by its time limit: rows may be violated by up to "
-            f"{iterate.solution.audit.violation:.3g}, so the program is not proven solved"
+            f"{solution.audit.violation:.3g}, so the program is not proven solved"
         )
-    return tuple(notes)
 
 
-def _draws_note(iterate: Iterate, evidence: Evidence | None) -> tuple[str, ...]:
-    """Return a warning where the draws that stand for a law decide much of the answer."""
+def _draws_note(iterate: Iterate, evidence: Evidence | None) -> Iterator[str]:
+    """Yield a warning where the draws that stand for a law decide much of the answer."""
     error = None if evidence is None else evidence.draws_error
-    if error is None or error <= _MUCH * abs(iterate.solution.objective):
-        return ()
-    return (
-        f"expectations are averages of draws, and another set of draws moves the objective by "
-        f"about {error:.3g}: use more draws (draws=), or give the law of the noise",
-    )
+    if error is not None and error > _MUCH * abs(iterate.solution.objective):
+        yield (
+            f"expectations are averages of draws, and another set of draws moves the objective by "
+            f"about {error:.3g}: use more draws (draws=), or give the law of the noise"
+        )
 
 
 def _took_much(setup: Setup, iterate: Iterate, bound: Repaired) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from bellweight.basis import Basis
 from bellweight.basis.compiled import CompiledBasis
 from bellweight.common.streams import Keys
-from bellweight.models.function_model import FunctionModel, joined_written
+from bellweight.models.function_model import FunctionModel, check_same_written
 from bellweight.models.kernels.layouts import Acting
 from bellweight.models.loops import Loops
 from bellweight.policies.compiled import CompiledPolicy
@@ -34,8 +34,9 @@ class EventRollout(FeatureRollout):
         if basis is None:
             return cls(policy.loops, policy.acting)
         compiled = CompiledBasis.of(basis, model.dimension)
+        check_same_written(compiled.written, policy.written)
         loops = policy.loops
-        if joined_written(compiled.written, policy.written) and not policy.written:
+        if compiled.written and not policy.written:
             loops = model.loops_with(written=compiled.written)
         return cls(loops, policy.acting, compiled)
 

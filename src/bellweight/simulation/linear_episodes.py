@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from bellweight.common.checks import FloatArray, IntArray
-from bellweight.common.compiled import compiled, draw, episode_key, pick
+from bellweight.common.compiled import compiled
 from bellweight.common.streams import Keys
 from bellweight.models import Independent, LinearModel
+from bellweight.models.kernels.noise_draws import episode_keys, fill_finite
 from bellweight.models.laws import Sampled
 from bellweight.policies.linear_actions import Chooser
 from bellweight.simulation.episodes import FeatureRollout
@@ -50,7 +51,7 @@ class LinearRollout(FeatureRollout):
         see: See | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         model, n = self.model, last - first
-        action_keys, event_keys = (_episode_keys(key, first, n) for key in keys[1:])
+        action_keys, event_keys = (episode_keys(key, first, n) for key in keys[1:])
         choose = self.chooser.worker()
         state_part, action_part, noise_part = _transition(model)
         costs, hits, sums = np.zeros(n), np.zeros(n), np.zeros((n, 1 + model.dimension))
@@ -82,7 +83,7 @@ class LinearRollout(FeatureRollout):
     ) -> None:
         law = self.model.noise
         if isinstance(law, Independent):
-            _fill(noise, keys, step, *law.tables)
+            fill_finite(noise, keys, step, *law.tables)
         else:
             # One generator per block and step, so that all policies meet the same events.
             rng = np.random.default_rng([int(keys[0]), step, first])
@@ -106,30 +107,6 @@ def _transition(model: LinearModel) -> tuple[Sparse, Sparse, Sparse]:
             (columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data)
         )
     return parts[0], parts[1], parts[2]
-
-
-@compiled
-def _episode_keys(base: np.uint64, first: int, n: int) -> Keys:
-    keys = np.zeros(n, dtype=np.uint64)
-    for row in range(n):
-        keys[row] = episode_key(base, first + row)
-    return keys
-
-
-@compiled
-def _fill(
-    noise: FloatArray,
-    keys: Keys,
-    step: int,
-    starts: IntArray,
-    values: FloatArray,
-    sums: FloatArray,
-) -> None:
-    k = noise.shape[1]
-    for row in range(noise.shape[0]):
-        for j in range(k):
-            u = draw(keys[row], step * k + j)
-            noise[row, j] = values[pick(u, sums, starts[j], starts[j + 1])]
 
 
 @compiled

@@ -10,7 +10,7 @@ from bellweight.common.checks import FloatArray, IntArray, first_index
 from bellweight.common.status import ModelError, PolicyError
 from bellweight.common.streams import stream_keys
 from bellweight.models import EventModel, FunctionModel
-from bellweight.models.compile import check_in_place, naming
+from bellweight.models.function_checks import check_in_place, naming
 from bellweight.policies import Policy, Rule, Uniform
 from bellweight.simulation import EventRollout
 from bellweight.testing.report import Report

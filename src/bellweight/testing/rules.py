@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
+from typing import Any
 
 import numpy as np
 
-from bellweight.common.checks import IntArray
 from bellweight.common.status import PolicyError
-from bellweight.models.compile import naming
+from bellweight.models.function_checks import call_by_name, naming
 from bellweight.policies import Rule
 
 
-def check_whole_actions(policy: Rule, states: IntArray) -> None:
+def check_whole_actions(policy: Rule, states: Any) -> None:
     """Check that a rule returns whole numbers: the compiled loops cut off fractions."""
     function, numbers = policy.function(), policy.numbers()
-    names = tuple(inspect.signature(function).parameters)
     for state in states:
-        given = {"state": state.copy(), "parameters": numbers}
         with naming(state):
-            action = function(**{name: given[name] for name in names})
+            action = call_by_name(function, {"state": state.copy(), "parameters": numbers})
         if action != np.rint(action):
             raise PolicyError(
                 f"the rule returns {action} in state {state.tolist()}, expected a whole number, "

@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,10 @@ from bellweight.backends import Estimate, Iterate, Point, Setup
 from bellweight.common import checks, files, tolerances
 from bellweight.common.checks import FloatArray
 from bellweight.common.short import Short
-from bellweight.common.status import ModelError, SolverError, Status
+from bellweight.common.status import ArgumentError, ModelError, SolverError, Status
 from bellweight.policies import Policy
 from bellweight.program import Audit
+from bellweight.weights.cycles import period_of
 from bellweight.weights.steps import Step, Stepper
 
 
@@ -137,6 +139,14 @@ class Method(Short, ABC):
         return "practical"
 
 
+def check_method(value: Any, name: str) -> None:
+    """Raise an error where a value is no method."""
+    if not isinstance(value, Method):
+        raise ArgumentError(
+            f"{name} is {value!r}, expected a method such as DIA() or Fixed(weights)"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """How a run ended: the iterate to report, the history, and all phases of a cycle.
@@ -234,38 +244,30 @@ class _Run:
                 return self._outcome(status, iterate)
             assert occupied is not None
             point = self._updated(method, iterate.point, occupied)
-            period = self._period(iterate.moments)
+            self._trail.append(iterate.moments)
+            period = period_of(self._trail)
             if period is not None:
                 return self._cycle(method, point, period)
 
     def _step(self, method: Method, point: Point) -> tuple[Iterate, Point | None, HistoryEntry]:
         began = time.perf_counter()
         iterate = self._solved(point)
-        point = iterate.point
         mass = None if self._stepper is None else self._stepper.smoothing_mass
         policy = (method if mass is None else method.smoothed(mass)).generate(iterate)
+        occupancy = occupied = share = None
         if policy is not None:
             self.generated[len(self.history)] = policy
-        occupancy = None if policy is None else self.setup.occupancy(policy)
-        occupied = None if occupancy is None else self.setup.occupied(occupancy)
-        gap = None if occupied is None else np.abs(occupied.vector - point.vector)
-        before = self.last.moments if self.last is not None else None
-        one_norm = None if gap is None else float(gap.sum())
-        solution = iterate.solution
-        share = None
-        if occupancy is not None and policy is not None:
+            occupancy = self.setup.occupancy(policy)
+            occupied = self.setup.occupied(occupancy)
             share = self.setup.dual_share(occupancy, iterate.dual, policy)
-        leaving = self._leaving = self._step_from(point, occupied)
+        leaving = self._leaving = self._step_from(iterate.point, occupied)
+        solution = iterate.solution
         record = HistoryEntry(
             iteration=len(self.history),
             objective=solution.objective,
-            sup_norm=None if gap is None else float(gap.max()),
-            one_norm=one_norm,
-            moment_step=None if before is None else float(np.abs(iterate.moments - before).sum()),
             audit=solution.audit,
             dual_residual=solution.dual_residual,
             flow_residual=None if occupancy is None else occupancy.residual,
-            noise_ratio=None if occupied is None else _noise_ratio(point, occupied),
             dual_share=share,
             passes=solution.passes,
             rows=solution.n_rows,
@@ -273,10 +275,10 @@ class _Run:
             solve_seconds=solution.seconds,
             columns=self.setup.n_columns,
             proven=solution.proven,
-            step_ratio=self._step_ratio(one_norm),
             step_size=None if leaving is None else leaving.step_size,
             smoothing_mass=mass,
             accelerated=None if leaving is None else leaving.accelerated,
+            **self._distances(iterate, occupied),
         )
         if self.history and self.history[-1].smoothing_mass != mass:
             # Another smoothing is another map, so earlier moments do not count for a cycle.
@@ -290,9 +292,21 @@ class _Run:
             self._watch(record)
         return iterate, occupied, record
 
-    def _step_ratio(self, one_norm: float | None) -> float | None:
-        before = self.history[-1].one_norm if self.history else None
-        return one_norm / before if one_norm is not None and before else None
+    def _distances(self, iterate: Iterate, occupied: Point | None) -> dict[str, float | None]:
+        """Return how far an occupancy is from the weights, and these from the ones before."""
+        names = ("sup_norm", "one_norm", "moment_step", "noise_ratio", "step_ratio")
+        found: dict[str, float | None] = dict.fromkeys(names)
+        if self.last is not None:
+            step = np.abs(iterate.moments - self.last.moments)
+            found["moment_step"] = float(step.sum())
+        if occupied is None:
+            return found
+        gap = np.abs(occupied.vector - iterate.point.vector)
+        norm, before = float(gap.sum()), self.history[-1].one_norm if self.history else None
+        found |= {"sup_norm": float(gap.max()), "one_norm": norm}
+        found["noise_ratio"] = _noise_ratio(iterate.point, occupied)
+        found["step_ratio"] = norm / before if before else None
+        return found
 
     def _solved(self, point: Point) -> Iterate:
         """Solve the program, or take back the step that led to one without a solution."""
@@ -348,31 +362,6 @@ class _Run:
         if iterate.solution.status is not Status.OPTIMAL:
             status = iterate.solution.status
         return Outcome(status, iterate, tuple(self.history), len(self.history) - 1)
-
-    def _period(self, moments: FloatArray) -> int | None:
-        """Return the period with which the moments repeat, or None.
-
-        They repeat with period p when the last p of them equal the p before, up to a small part of
-        the distance they travel in between.
-        """
-        self._trail.append(moments)
-        n = len(self._trail)
-        if n < 4:
-            return None
-        trail = np.array(self._trail)
-        trail /= np.maximum(np.abs(trail).max(axis=0), np.finfo(float).tiny)
-        distance = np.abs(trail - trail[-1]).max(axis=1)
-        step = distance[-2]
-        for period in range(2, n // 2 + 1):
-            # Look closer only if the last moments have occurred before.
-            if distance[n - 1 - period] <= step:
-                recent, earlier = trail[n - period :], trail[n - 2 * period : n - period]
-                travelled = np.abs(np.diff(trail[n - period - 1 :], axis=0)).max()
-                # Moments that stand still are no cycle: the weights may still be changing.
-                moved = travelled > tolerances.ROUNDING
-                if moved and np.abs(recent - earlier).max() <= tolerances.CYCLE * travelled:
-                    return period
-        return None
 
     def _cycle(self, method: Method, point: Point, period: int) -> Outcome:
         """Go once round the cycle, keep every phase, and report the cheapest or the average."""

@@ -22,7 +22,7 @@ from bellweight.backends import Iterate, Point, Setup
 from bellweight.common import checks, files
 from bellweight.common.checks import FloatArray
 from bellweight.common.status import ArgumentError, BellweightWarning, Status
-from bellweight.policies import DualSoftmax, Policy, Uniform
+from bellweight.policies import DualSoftmax, Policy, Uniform, policy_of
 from bellweight.weights.lipschitz import (
     certified_settings,
     checked_lipschitz,
@@ -36,7 +36,7 @@ from bellweight.weights.steps import Constant, Stepper, Steps
 @files.storable("Fixed")
 @dataclass(frozen=True, eq=False, repr=False)
 class Fixed(Method):
-    """Weights that the user gives.
+    """Weights that are given.
 
     Args:
         weights: an array (S,), `"initial"` (the initial distribution) or `"uniform"`.
@@ -64,7 +64,7 @@ class Fixed(Method):
 @files.storable("FromPolicy")
 @dataclass(frozen=True, eq=False, repr=False)
 class FromPolicy(Method):
-    """The occupancy of a given policy as weights.
+    """Weights where a given policy spends its time.
 
     Args:
         policy: whose discounted time the weights follow; acting at random by default, which is the
@@ -77,7 +77,15 @@ class FromPolicy(Method):
 
     policy: Policy = field(default_factory=Uniform)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, files.Unstored):
+            object.__setattr__(self, "policy", policy_of(self.policy))
+
     def first(self, setup: Setup) -> Point:
+        if isinstance(self.policy, files.Unstored):
+            raise ArgumentError(
+                f"the policy {self.policy.text} was not stored: build FromPolicy(...) again"
+            )
         return setup.occupied(setup.occupancy(self.policy))
 
 
@@ -146,7 +154,9 @@ class IterativeMethod(Method):
 @files.storable("PIA")
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PIA(IterativeMethod):
-    """The primal iterative algorithm: the generator is the greedy policy. It may cycle.
+    """The primal iterative algorithm, whose weights are where the greedy policy spends its time.
+
+    It may cycle.
 
     Args:
         step_size: how far a step goes towards the new occupancy: a number in (0, 1], or a rule such
@@ -166,7 +176,10 @@ class PIA(IterativeMethod):
 @files.storable("DIA")
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DIA(IterativeMethod):
-    """The dual iterative algorithm: the generator is the target-guided softmax of the dual.
+    """The dual iterative algorithm, whose weights are where a policy of the dual spends its time.
+
+    In every state that policy is a softmax of the dual, pulled towards the target (the paper's
+    target-guided softmax).
 
     With `lipschitz` and `discount` it knows the model that its settings were chosen for. When they
     satisfy eq. epsilon_tau_conditions, convergence is proven and the mode is `certified`.

@@ -6,6 +6,7 @@ other bases, and returns a result class of its own; every such result has a `pol
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,16 @@ class SolveSettings:
     def watch(self) -> Callable[[HistoryEntry], None] | None:
         """What is told of each iteration: with `progress=True` a line for each is printed."""
         return _print_iteration if self.progress is True else self.progress or None
+
+    def say(self, text: str) -> None:
+        """Print a line of a plan where progress was asked for."""
+        if self.progress is True:
+            print(text, flush=True)
+
+    def is_over(self, began: float) -> bool:
+        """Return whether the seconds of `stop` have passed since a plan began (`perf_counter`)."""
+        limit = None if self.stop is None else self.stop.max_seconds
+        return limit is not None and time.perf_counter() - began >= limit
 
     @property
     def horizon(self) -> int | None:

@@ -6,6 +6,9 @@
   const spoken = document.getElementById("spoken");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const PAPER = 640; // pixels that a chart may take on paper
+  const LOW = 300; // pixels that a chart may be high there, if it has no row for each name
+  const MANY = 6; // names below a chart
+  const MORE = 80; // pixels that turned names take
   const NARROW = 500; // pixels below which names beside a chart are broken into short lines
 
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -18,6 +21,21 @@
   const data = (spec) =>
     isDark() ? JSON.parse(JSON.stringify(spec.data).replaceAll("#0072B2", "#4AA3E0")) : spec.data;
 
+  // Many names below a narrow chart are turned: each takes one line, and the chart is higher.
+  const isTurned = (spec, place) =>
+    place.clientWidth < NARROW && spec.layout.xaxis.ticktext?.length > MANY;
+
+  const turned = (axis) => ({
+    ...axis, tickangle: 90,
+    ticktext: axis.ticktext.map((name) => name.replaceAll("<br>", "\u00a0")),
+  });
+
+  function height(spec, place) {
+    const usual = Number(place.dataset.height);
+    if (printing) return spec.wide ? usual : Math.min(usual, LOW);
+    return isTurned(spec, place) ? usual + MORE : usual;
+  }
+
   function layout(spec, place) {
     const ink = colour("--ink"), line = colour("--line");
     const axis = (given) => ({
@@ -29,11 +47,11 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: ink, size: 13, family: "system-ui, sans-serif" },
       margin: { l: place.clientWidth < NARROW ? 55 : 75, r: 20, t: 10, b: 50 },
-      height: Number(place.dataset.height),
+      height: height(spec, place),
       hoverlabel: { bgcolor: colour("--panel"), bordercolor: line, font: { color: ink } },
       modebar: { bgcolor: colour("--panel"), color: colour("--soft"), activecolor: ink },
       ...(printing ? { width: PAPER } : {}),
-      xaxis: axis(spec.layout.xaxis),
+      xaxis: axis(isTurned(spec, place) ? turned(spec.layout.xaxis) : spec.layout.xaxis),
       yaxis: axis(place.clientWidth < NARROW || !spec.wide ? spec.layout.yaxis
         : { ...spec.layout.yaxis, ticktext: spec.wide }),
     };

@@ -3,9 +3,11 @@
 Numba keeps compiled code only for functions in files, so every model has one file of its own: the
 user's functions, what the model provides (`user_functions.py` has stand-ins for it), and the text
 of the parts below, without their imports of each other. `events` says what happens in a step of an
-event model, `steps` what happens in a step model and `factors` in a factored one; a model has one
-of these, and the other parts serve all. `vectors` is `steps` for functions of many states at once,
-which are not compiled. A part may use what stands in the parts before it.
+event model, `steps` what happens in a step model and `factors` in a factored one. `vectors` is
+`steps` for functions of many states at once, which are not compiled. A model has one of these, with
+what goes with it: the shortcuts of event models (`side_by_side`, `quick_actions`), or what stands
+for them (`one_by_one`). The other parts serve all. A part may use what stands in the parts before
+it.
 
 `closest`, `features`, `many_features`, `tables`, `noise_draws` and `layouts` need nothing of the
 user's and are modules like any other, compiled once for all models. Models that run as plain Python
@@ -22,14 +24,21 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-KINDS = ("events", "steps", "factors", "vectors")
+OWN_PARTS = {
+    "events": ("events", "side_by_side", "quick_actions"),
+    "steps": ("steps", "one_by_one"),
+    "factors": ("factors", "one_by_one"),
+    "vectors": ("vectors", "one_by_one"),
+}
+"""For each kind of model the parts that say what happens in a step."""
+
 _FOLDER = Path(__file__).parent
 _COMMON = "bellweight.common.compiled"
 
 
 def parts(kind: str) -> tuple[str, ...]:
     """Return the parts of a model of this kind, in order."""
-    return ("values", kind, "actions", "lookahead", "episodes", "rows")
+    return ("values", *OWN_PARTS[kind], "actions", "lookahead", "episodes", "rows")
 
 
 @cache
@@ -50,7 +59,8 @@ def library_digest() -> str:
 def _body(part: str) -> str:
     """Return the text of a part without its docstring and the imports that its file provides."""
     text = (_FOLDER / f"{part}.py").read_text(encoding="utf-8")
-    provided = {f"{__name__}.{name}" for name in (*KINDS, *parts(part), "user_functions")}
+    every = {name for kind in OWN_PARTS for name in parts(kind)}
+    provided = {f"{__name__}.{name}" for name in (*every, "user_functions")}
     kept = []
     for node in ast.parse(text).body[1:]:
         given = isinstance(node, ast.ImportFrom) and node.module in {*provided, _COMMON}

@@ -5,15 +5,10 @@
 import numpy as np
 
 from bellweight.common.compiled import inner
-from bellweight.models.kernels.events import (
-    AT_ONCE,
-    ahead,
-    fill_at_once,
-    prepare,
-    quick_quality,
-)
+from bellweight.models.kernels.events import AT_ONCE, ahead, fill_at_once, prepare
 from bellweight.models.kernels.features import value_terms
 from bellweight.models.kernels.layouts import BAD_ACTION, FAULTS, FINE, NO_ACTION
+from bellweight.models.kernels.quick_actions import quick_quality
 from bellweight.models.kernels.tables import find, lent_mass, softmax_draw
 from bellweight.models.kernels.user_functions import (
     DIMENSION,

@@ -44,24 +44,24 @@ def edge_of(low, high, here, scale, relative, counts):
 def keep_row(key, slack, paid, here, terms, scale, place, relative, size, near, counts):
     """Keep a row if it is among the closest so far, or may be tight.
 
-    `terms` is the size of its terms, negative where it is not known: then the answer is False if
-    it matters, and nothing is kept.
+    `terms` is the size of its terms, negative where it is not known. Where it is needed then, the
+    answer is False and nothing is kept.
     """
-    of = abs(paid) + (1.0 - scale.discount) * abs(here) + scale.unit
+    own = abs(paid) + (1.0 - scale.discount) * abs(here) + scale.unit
     full = counts[N_FOUND] == len(place)
-    close = scale.nearness * (of + abs(here))
+    close = scale.nearness * (own + abs(here))
     listed = counts[CLEAR] == 0
-    if slack < -scale.feasibility * of:
+    if slack < -scale.feasibility * own:
         # Its relative slack without its terms is lower still: is even that above the others?
-        if not listed and full and slack >= relative[counts[WORST]] * of:
+        if not listed and full and slack >= relative[counts[WORST]] * own:
             return True
         if terms < 0.0:
             return False
-        if slack < -2.0 * scale.feasibility * scale.most * of and slack < -SURE * terms:
+        if slack < -2.0 * scale.feasibility * scale.most * own and slack < -SURE * terms:
             counts[CLEAR] = 1
             counts[N_NEAR] = 0
             listed = False
-        of += min(scale.rounding / scale.feasibility * terms, scale.most * of)
+        own += min(scale.rounding / scale.feasibility * terms, scale.most * own)
     if listed:
         allowed = close
         if close < slack <= close + scale.rounded:
@@ -72,14 +72,14 @@ def keep_row(key, slack, paid, here, terms, scale, place, relative, size, near, 
             near[counts[N_NEAR]] = key
             counts[N_NEAR] += 1
     # A row without cost or value has no scale of its own: 0 / 0 must not hide other rows.
-    of = of if of > 0.0 else 1.0
+    own = own if own > 0.0 else 1.0
     worst = counts[WORST]
     if not full:
         worst = counts[N_FOUND]
         counts[N_FOUND] += 1
-    elif not slack < relative[worst] * of:
+    elif not slack < relative[worst] * own:
         return True
-    place[worst], relative[worst], size[worst] = key, slack / of, of
+    place[worst], relative[worst], size[worst] = key, slack / own, own
     if counts[N_FOUND] == len(place):
         largest = relative[worst]
         for k in range(len(place)):

@@ -1,14 +1,12 @@
 """What happens in a step of an event model.
 
-When the chances of events do not depend on the state (`IS_TABLE`) and moves not on the action,
-greedy actions of a quadratic value function look only at the events whose chance depends on the
-action. When, besides, the actions are all combinations of independent choices, such as one for each
-server (`COMBINES`), every choice is made by itself. Moves that are jumps (`HAS_JUMPS`) are
-cheapest.
+Much is shared by all actions where the chances of events do not depend on the state (`IS_TABLE`)
+and moves not on the action (`SHARED_MOVES`); moves that are jumps (`HAS_JUMPS`) are cheapest. For
+such models see also `quick_actions` and `side_by_side`.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: PLR0912, SIM102, SIM110
+# ruff: noqa: SIM102, SIM110
 
 import numpy as np
 
@@ -22,7 +20,6 @@ from bellweight.models.kernels.user_functions import (
     HAS_JUMPS,
     IS_TABLE,
     N_ACTIONS,
-    N_CHANCES,
     N_EVENTS,
     N_JUMPS,
     SHARED_MOVES,
@@ -31,14 +28,7 @@ from bellweight.models.kernels.user_functions import (
     user_move,
     user_probability,
 )
-from bellweight.models.kernels.values import (
-    SLACK,
-    fill_features,
-    is_clear,
-    quadratic_change,
-    quadratic_value_at,
-    value_change,
-)
+from bellweight.models.kernels.values import SLACK, fill_features, value_change
 
 AT_ONCE = IS_TABLE and SHARED_MOVES
 SIDE_BY_SIDE = AT_ONCE and HAS_JUMPS
@@ -103,6 +93,19 @@ def chance_of(state, action, event, data):
 
 
 @inner
+def happen(state, action, event, data, work):
+    """Change a state by an event; return a fault."""
+    if HAS_JUMPS:
+        jump(state, event, data)
+        return FINE
+    fault = move_to(state, action, event, data, work.successor)
+    if fault == FINE:
+        for i in range(DIMENSION):
+            state[i] = work.successor[i]
+    return fault
+
+
+@inner
 def advance(state, action, key, step, given, data, work):
     """Move to the next state; return a fault and the cost of the step."""
     cost = user_cost(state, action, data.parameters)
@@ -128,14 +131,7 @@ def advance(state, action, key, step, given, data, work):
             return BAD_PROBABILITY, cost
     if happened < 0:
         return FINE, cost
-    if HAS_JUMPS:
-        jump(state, happened, data)
-        return FINE, cost
-    fault = move_to(state, action, happened, data, work.successor)
-    if fault == FINE:
-        for i in range(DIMENSION):
-            state[i] = work.successor[i]
-    return fault, cost
+    return happen(state, action, happened, data, work), cost
 
 
 @inner
@@ -154,14 +150,7 @@ def advance_together(state, action, key, step, place, given, data, work):
     for k in range(data.event_count[action]):
         event = data.event[action, k]
         if place[event] <= u < place[event] + data.chance[action, k]:
-            if HAS_JUMPS:
-                jump(state, event, data)
-                return FINE, cost
-            fault = move_to(state, action, event, data, work.successor)
-            if fault == FINE:
-                for i in range(DIMENSION):
-                    state[i] = work.successor[i]
-            return fault, cost
+            return happen(state, action, event, data, work), cost
     return FINE, cost
 
 
@@ -325,126 +314,6 @@ def fill_at_once(state, discount, data, quality, paid, work):
 
 
 @inner
-def values_of_many(states, first, n, quadratic, batch):
-    """Write coordinates, slopes and values of n states from `first` on."""
-    for i in range(len(batch.x)):
-        for m in range(n):
-            batch.x[i, m] = states[first + m, i]
-            batch.slope[i, m] = quadratic.linear[i]
-    for j in range(len(batch.x)):
-        for i in range(len(batch.x)):
-            entry = quadratic.square[j, i]
-            for m in range(n):
-                batch.slope[i, m] += entry * (2.0 * batch.x[j, m])
-    for m in range(n):
-        batch.here[m] = quadratic.constant
-    for i in range(len(batch.x)):
-        for m in range(n):
-            half = 0.5 * (quadratic.linear[i] + batch.slope[i, m])
-            batch.here[m] += half * batch.x[i, m]
-
-
-@inner
-def changes_of_many(n, data, quadratic, batch):
-    """Write the change of value by each event, 0 for one that would leave the bounds."""
-    for event in range(len(batch.change)):
-        for m in range(n):
-            batch.change[event, m] = quadratic.curve[event]
-        for k in range(data.jump_count[event]):
-            i, by = data.jump_at[event, k], float(data.jump_by[event, k])
-            for m in range(n):
-                batch.change[event, m] += batch.slope[i, m] * by
-        for k in range(data.jump_count[event]):
-            i, by = data.jump_at[event, k], float(data.jump_by[event, k])
-            most = np.inf if data.upper[i] < 0 else float(data.upper[i])
-            for m in range(n):
-                after, change = batch.x[i, m] + by, batch.change[event, m]
-                batch.change[event, m] = 0.0 if (after < 0.0) | (after > most) else change
-
-
-@inner
-def costs_of_many(states, first, n, data, batch, where):
-    """Write the costs of all actions of n states, in the first row where they are the same."""
-    for m in range(n):
-        for i in range(len(batch.x)):
-            where.state[i] = states[first + m, i]
-        if COST_BY_ACTION:
-            for action in range(len(batch.slack)):
-                batch.paid[action, m] = user_cost(where.state, action, data.parameters)
-        else:
-            batch.paid[0, m] = user_cost(where.state, 0, data.parameters)
-
-
-@inner
-def bar_actions_of_many(states, first, n, data, batch, where):
-    """Make slacks of inadmissible actions infinite."""
-    for m in range(n):
-        for i in range(len(batch.x)):
-            where.state[i] = states[first + m, i]
-        for action in range(len(batch.slack)):
-            if not user_admissible(where.state, action, data.parameters):
-                batch.slack[action, m] = np.inf
-                if COST_BY_ACTION:
-                    batch.paid[action, m] = 0.0
-
-
-@inner
-def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
-    """Write slacks, costs and values of n states; return a fault and how many costs each has.
-
-    The arithmetic of a state is that of `fill_at_once`, to the last bit: only, each operation is
-    done for all states before the next one, which compilers turn into vector instructions.
-    """
-    values_of_many(states, first, n, quadratic, batch)
-    changes_of_many(n, data, quadratic, batch)
-    costs_of_many(states, first, n, data, batch, where)
-    base, wrong, v = batch.base, 0, 0
-    for m in range(n):
-        base[m] = 0.0
-    for event in range(len(batch.change)):
-        if v < len(data.varying) and data.varying[v] == event:
-            v += 1
-        elif data.table[0, event] > 0.0:
-            chance = data.table[0, event]
-            for m in range(n):
-                base[m] += chance * batch.change[event, m]
-    for action in range(len(batch.slack)):
-        paid, slack = batch.paid[action if COST_BY_ACTION else 0], batch.slack[action]
-        for m in range(n):
-            slack[m] = 0.0
-        for v in range(len(data.varying)):
-            chance = data.varying_chance[v, action]
-            if chance != 0.0:
-                change = batch.change[data.varying[v]]
-                for m in range(n):
-                    slack[m] += chance * change[m]
-        for m in range(n):
-            quality = paid[m] + discount * (slack[m] + base[m])
-            wrong += 0 if abs(quality) < np.inf else 1
-            slack[m] = quality - (1.0 - discount) * batch.here[m]
-    if HAS_ADMISSIBLE:
-        bar_actions_of_many(states, first, n, data, batch, where)
-    fault = fault_of_many(states, first, n, batch, where) if wrong > 0 else FINE
-    return fault, N_ACTIONS if COST_BY_ACTION else 1
-
-
-@inner
-def fault_of_many(states, first, n, batch, where):
-    """Return the fault of the first state and action without a finite slack."""
-    for m in range(n):
-        for i in range(len(batch.x)):
-            where.state[i] = states[first + m, i]
-        for action in range(len(batch.slack)):
-            slack = batch.slack[action, m]
-            barred = HAS_ADMISSIBLE and slack == np.inf
-            if not barred and not abs(slack) < np.inf:
-                cost = batch.paid[action if COST_BY_ACTION else 0, m]
-                fault = OUTSIDE if abs(cost) < np.inf else BAD_COST
-                return fault + FAULTS * (action + 1)
-    return FINE
-
-
-@inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the cost of an action."""
     cost = user_cost(state, action, data.parameters)
@@ -524,77 +393,3 @@ def expand_pair(state, action, data, chances, successors, work):
     if not abs(cost) < np.inf:
         fault = BAD_COST
     return fault, cost
-
-
-@inner
-def fill_plain_changes(state, data, quadratic, work):
-    """Write the changes of value by the varying events; return the value here.
-
-    NaN when an event leads nowhere, which matters only if an admissible action allows it.
-    """
-    here = quadratic_value_at(state, quadratic, work.slope)
-    for v in range(len(data.varying)):
-        event = data.varying[v]
-        if HAS_JUMPS:
-            work.change[np.uint64(event)] = jump_change(state, event, data, quadratic, work)
-        elif move_to(state, 0, event, data, work.successor) == FINE:
-            work.change[event] = quadratic_change(state, work.successor, quadratic, work)
-        else:
-            return np.nan
-    return here
-
-
-@inner
-def combined_choice(here, data, change):
-    """Return the greedy action made of independent choices, or -1 when one of them is close."""
-    place = 0
-    for g in range(len(data.option_start) - 1):
-        lowest, second, chosen = np.inf, np.inf, 0
-        for option in range(data.option_start[g], data.option_start[g + 1]):
-            total, o = 0.0, np.uint64(option)
-            for k in range(N_CHANCES):
-                total += data.option_chance[o, k] * change[np.uint64(data.option_event[o, k])]
-            # Without branches, which processors would guess wrong.
-            worse = lowest if total < lowest else total
-            second = worse if worse < second else second
-            chosen = option if total < lowest else chosen
-            lowest = total if total < lowest else lowest
-        if not is_clear(lowest, second, here):
-            return -1
-        place += (chosen - data.option_start[g]) * data.stride[g]
-    return data.combined[place]
-
-
-@inner
-def fill_plain_quality(state, discount, data, work):
-    """Write the part of the quality that depends on the action; return a fault."""
-    quality = work.quality
-    for action in range(N_ACTIONS):
-        quality[action] = 0.0
-    for v in range(len(data.varying)):
-        gain = discount * work.change[data.varying[v]]
-        for action in range(N_ACTIONS):
-            quality[action] += data.varying_chance[v, action] * gain
-    for action in range(N_ACTIONS):
-        if not user_admissible(state, action, data.parameters):
-            quality[action] = np.inf
-        elif COST_BY_ACTION:
-            cost = user_cost(state, action, data.parameters)
-            if not abs(cost) < np.inf:
-                return BAD_COST + FAULTS * (action + 1)
-            quality[action] += cost
-    return FINE
-
-
-@inner
-def quick_quality(state, discount, data, quadratic, work):
-    """Return an action or -1, a fault and the value here, NaN where there is no quick way."""
-    if IS_TABLE and SHARED_MOVES:
-        here = fill_plain_changes(state, data, quadratic, work)
-        if not np.isnan(here):
-            if COMBINES:
-                combined = combined_choice(here, data, work.change)
-                if combined >= 0:
-                    return combined, FINE, here
-            return -1, fill_plain_quality(state, discount, data, work), here
-    return -1, FINE, np.nan

@@ -8,8 +8,6 @@ chances.
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 # ruff: noqa: SIM110
 
-import numpy as np
-
 from bellweight.common.compiled import draw, inner, pick
 from bellweight.models.kernels.layouts import FINE
 from bellweight.models.kernels.noise_draws import fill_noise
@@ -66,24 +64,6 @@ def advance(state, action, key, step, given, data, work):
 
 
 @inner
-def advance_together(state, action, key, step, place, given, data, work):
-    """Move as `advance` does: the random numbers are the same under every action."""
-    return advance(state, action, key, step, given, data, work)
-
-
-@inner
-def fill_branches(state, base, data, look):
-    """Return that every action needs a first step of its own."""
-    return -1, 0
-
-
-@inner
-def with_choice(owner, member, data, look):
-    """Return the action of a candidate."""
-    return member
-
-
-@inner
 def fill_laws(state, action, data, law):
     """Write the chances of the next values of all coordinates, one after another."""
     for i in range(DIMENSION):
@@ -136,26 +116,6 @@ def add_expected(grids, data, law, gain):
 
 
 @inner
-def prepare(state, data, functions, coef, quadratic, here, work):
-    """Do nothing: the laws of an action are looked up with the action."""
-
-
-AT_ONCE = SIDE_BY_SIDE = False
-
-
-@inner
-def fill_at_once(state, discount, data, quality, paid, work):
-    """Return nothing of use: actions share no successors."""
-    return FINE
-
-
-@inner
-def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
-    """Return nothing of use: actions share no successors."""
-    return FINE, 0
-
-
-@inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the cost of an action."""
     fill_laws(state, action, data, work.change)
@@ -181,9 +141,3 @@ def expand_pair(state, action, data, chances, successors, work):
     """
     fill_laws(state, action, data, chances)
     return FINE, cost_of(state, action, data)
-
-
-@inner
-def quick_quality(state, discount, data, quadratic, work):
-    """Return that there is no quick way."""
-    return -1, FINE, np.nan

@@ -15,8 +15,8 @@ from bellweight.common.checks import FloatArray, IntArray
 
 (
     FINE, BAD_PROBABILITY, OUTSIDE, BAD_COST, BAD_ACTION, NO_ACTION, NOT_A_NUMBER, NOT_WHOLE,
-    WRONG_LENGTH, BAD_LAW,
-) = range(10)  # fmt: skip
+    WRONG_LENGTH,
+) = range(9)  # fmt: skip
 """Faults that loops meet; FAULTS * (action + 1) is added where the action is known."""
 
 FAULTS = 16

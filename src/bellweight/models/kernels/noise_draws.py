@@ -7,9 +7,8 @@ import numpy as np
 from bellweight.common.compiled import compiled, draw, episode_key, pick, unmanaged
 from bellweight.models.kernels.layouts import EXPONENTIAL, FINITE, GAMMA, NORMAL
 
-_HALF_STEP = (
-    2.0**-54
-)  # a stream gives multiples of 2^-53 from 0 on: the quantiles of 0 are infinite
+# A stream gives multiples of 2^-53 from 0 on, and some quantiles of 0 are infinite.
+_HALF_STEP = 2.0**-54
 
 # Wichura's algorithm AS 241 (Applied Statistics 37, 1988): about 16 digits.
 _A = np.array([
@@ -112,9 +111,19 @@ def fill_rows(drawn, key, laws):
 
 
 @compiled
-def fill_finite(drawn, first, base, starts, values, sums):
-    """Write one vector per episode first, first + 1, ... of independent finite laws."""
+def episode_keys(base, first, n):
+    """Return the keys (n,) of the streams of episodes from `first` on."""
+    keys = np.zeros(n, dtype=np.uint64)
+    for row in range(n):
+        keys[row] = episode_key(base, first + row)
+    return keys
+
+
+@compiled
+def fill_finite(drawn, keys, step, starts, values, sums):
+    """Write a vector of independent finite laws for each stream, from its numbers of a step."""
+    k = drawn.shape[1]
     for row in range(drawn.shape[0]):
-        key = episode_key(base, first + row)
-        for j in range(drawn.shape[1]):
-            drawn[row, j] = values[pick(draw(key, j), sums, starts[j], starts[j + 1])]
+        for j in range(k):
+            u = draw(keys[row], step * k + j)
+            drawn[row, j] = values[pick(u, sums, starts[j], starts[j + 1])]

@@ -8,18 +8,10 @@ import numpy as np
 from bellweight.common.compiled import inner, unmanaged
 from bellweight.models.kernels.actions import fill_quality
 from bellweight.models.kernels.closest import N_NEAR, edge_of, keep_row
-from bellweight.models.kernels.events import (
-    SIDE_BY_SIDE,
-    add_ahead,
-    expand_pair,
-    slacks_of_many,
-)
+from bellweight.models.kernels.events import SIDE_BY_SIDE, add_ahead, expand_pair
 from bellweight.models.kernels.layouts import FAULTS, FINE
-from bellweight.models.kernels.user_functions import (
-    DIMENSION,
-    N_ACTIONS,
-    user_admissible,
-)
+from bellweight.models.kernels.side_by_side import slacks_of_many
+from bellweight.models.kernels.user_functions import DIMENSION, N_ACTIONS, user_admissible
 from bellweight.models.kernels.values import fill_features, keep_noise, terms_at
 
 
@@ -137,7 +129,7 @@ def closest_rows(
                     continue
                 for i in range(len(batch.x)):
                     where.state[i] = states[first + m, i]
-                # Where a state leads is not looked at; a step from it terms are of the same size.
+                # Terms of successors count as large as those of the state itself.
                 terms = (1.0 + discount) * terms_at(where.state, functions, coef, quadratic, work)
                 key = starts[first + m]
                 counts_all = starts[first + m + 1] - key == N_ACTIONS

@@ -87,44 +87,6 @@ def advance(state, action, key, step, given, data, work):
 
 
 @inner
-def advance_together(state, action, key, step, place, given, data, work):
-    """Move as `advance` does: the random numbers are the same under every action."""
-    return advance(state, action, key, step, given, data, work)
-
-
-@inner
-def fill_branches(state, base, data, look):
-    """Return that every action needs a first step of its own."""
-    return -1, 0
-
-
-@inner
-def with_choice(owner, member, data, look):
-    """Return the action of a candidate."""
-    return member
-
-
-@inner
-def prepare(state, data, functions, coef, quadratic, here, work):
-    """Do nothing: actions share no successors."""
-
-
-AT_ONCE = SIDE_BY_SIDE = False
-
-
-@inner
-def fill_at_once(state, discount, data, quality, paid, work):
-    """Return nothing of use: actions share no successors."""
-    return FINE
-
-
-@inner
-def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
-    """Return nothing of use: actions share no successors."""
-    return FINE, 0
-
-
-@inner
 def ahead(state, action, data, functions, coef, quadratic, here, work):
     """Return a fault, the expected change of value and the expected cost of an action."""
     total, cost = 0.0, 0.0
@@ -183,9 +145,3 @@ def expand_pair(state, action, data, chances, successors, work):
         if fault != FINE:
             return fault, 0.0
     return FINE, cost
-
-
-@inner
-def quick_quality(state, discount, data, quadratic, work):
-    """Return that there is no quick way."""
-    return -1, FINE, np.nan

@@ -46,29 +46,31 @@ def find(state, slots, states):
 
 
 @unmanaged
+def enter(state, row, slots):
+    """Enter the row of a state that is not in a table yet into its slots."""
+    mask = np.uint64(len(slots) - 1)
+    place = np.uint64(hash_of(state)) & mask
+    while slots[place] >= 0:
+        place = (place + np.uint64(1)) & mask
+    slots[place] = row
+
+
+@unmanaged
 def fill_slots(slots, states):
     """Enter the rows of a table of distinct states into its slots."""
-    mask = np.uint64(len(slots) - 1)
     for row in range(len(states)):
-        place = np.uint64(hash_of(states[row])) & mask
-        while slots[place] >= 0:
-            place = (place + np.uint64(1)) & mask
-        slots[place] = row
+        enter(states[row], row, slots)
 
 
 @unmanaged
 def add_distinct(slots, found, n_found, fresh):
     """Enter states (n, d) that are not in a table yet, until it is full; return its rows."""
-    mask = np.uint64(len(slots) - 1)
     for row in range(len(fresh)):
         if n_found == len(found):
             break
         if find(fresh[row], slots, found) >= 0:
             continue
-        place = np.uint64(hash_of(fresh[row])) & mask
-        while slots[place] >= 0:
-            place = (place + np.uint64(1)) & mask
-        slots[place] = n_found
+        enter(fresh[row], n_found, slots)
         for i in range(found.shape[1]):
             found[n_found, i] = fresh[row, i]
         n_found += 1
@@ -78,14 +80,10 @@ def add_distinct(slots, found, n_found, fresh):
 @unmanaged
 def count_distinct(slots, states):
     """Enter states (n, d) into empty slots, each once; return how many are distinct."""
-    mask = np.uint64(len(slots) - 1)
     n_found = 0
     for row in range(len(states)):
         if find(states[row], slots, states) < 0:
-            place = np.uint64(hash_of(states[row])) & mask
-            while slots[place] >= 0:
-                place = (place + np.uint64(1)) & mask
-            slots[place] = row
+            enter(states[row], row, slots)
             n_found += 1
     return n_found
 

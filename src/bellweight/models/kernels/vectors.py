@@ -72,29 +72,6 @@ def advance(state, action, key, step, given, data, work):
 
 
 @unmanaged
-def advance_together(state, action, key, step, place, given, data, work):
-    """Move as `advance` does: the random numbers are the same under every action."""
-    return advance(state, action, key, step, given, data, work)
-
-
-@unmanaged
-def fill_branches(state, base, data, look):
-    """Return that every action needs a first step of its own."""
-    return -1, 0
-
-
-@unmanaged
-def with_choice(owner, member, data, look):
-    """Return the action of a candidate."""
-    return member
-
-
-@unmanaged
-def prepare(state, data, functions, coef, quadratic, here, work):
-    """Do nothing: actions share no successors."""
-
-
-@unmanaged
 def features_after(following, functions, work):
     """Return the functions (n, W) of states (n, d)."""
     written = np.zeros((len(following), len(work.atoms) - DIMENSION))
@@ -102,21 +79,6 @@ def features_after(following, functions, work):
         for n in range(len(following)):
             user_functions(following[n], written[n])
     return features_of(following, functions, written)
-
-
-AT_ONCE = SIDE_BY_SIDE = False
-
-
-@unmanaged
-def fill_at_once(state, discount, data, quality, paid, work):
-    """Return nothing of use: actions share no successors."""
-    return FINE
-
-
-@unmanaged
-def slacks_of_many(states, first, n, discount, data, quadratic, batch, where):
-    """Return nothing of use: actions share no successors."""
-    return FINE, 0
 
 
 @unmanaged
@@ -148,9 +110,3 @@ def expand_pair(state, action, data, chances, successors, work):
         return fault, 0.0
     successors[:] = following
     return FINE, float(data.weights @ cost)
-
-
-@unmanaged
-def quick_quality(state, discount, data, quadratic, work):
-    """Return that there is no quick way."""
-    return -1, FINE, np.nan

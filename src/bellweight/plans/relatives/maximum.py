@@ -30,7 +30,7 @@ from bellweight.results.base import PlanResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.solve import looped
-from bellweight.weights.loop import Method
+from bellweight.weights.loop import Method, check_method
 from bellweight.weights.plan import Plan, SolveSettings
 
 
@@ -127,10 +127,7 @@ class PointwiseMaximum(Plan[PointwiseMaximumResult]):
                 f"methods is {self.methods!r}, expected a list such as [DIA(), Fixed('uniform')]"
             )
         for j, method in enumerate(self.methods):
-            if not isinstance(method, Method):
-                raise ArgumentError(
-                    f"methods[{j}] is {method!r}, expected a method such as DIA() or Fixed()"
-                )
+            check_method(method, f"methods[{j}]")
         object.__setattr__(self, "methods", tuple(self.methods))
 
     def run(self, settings: SolveSettings) -> PointwiseMaximumResult:

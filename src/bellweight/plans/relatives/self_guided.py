@@ -32,7 +32,7 @@ from bellweight.results.base import ChosenResult
 from bellweight.results.judgement import notes_of
 from bellweight.results.result import Result
 from bellweight.solve import looped
-from bellweight.weights.loop import Method
+from bellweight.weights.loop import Method, check_method
 from bellweight.weights.methods import Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -127,10 +127,7 @@ class SelfGuided(Plan[SelfGuidedResult]):
         checks.count(self.batches, "batches")
         checks.count(self.seed, "seed", least=0)
         checks.positive(self.tol, "tol")
-        if not isinstance(self.weights, Method):
-            raise ArgumentError(
-                f"weights is {self.weights!r}, expected a method such as Fixed() or DIA()"
-            )
+        check_method(self.weights, "weights")
         Fourier(self.features, seed=0, scale=self.bandwidth)  # says what is wrong with a bandwidth
 
     def run(self, settings: SolveSettings) -> SelfGuidedResult:

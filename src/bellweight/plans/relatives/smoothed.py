@@ -14,7 +14,7 @@ from bellweight.plans.relatives.smoothed_program import SmoothedProgram
 from bellweight.program import ListedRows
 from bellweight.results.result import Result
 from bellweight.solve import run_loop
-from bellweight.weights.loop import Method
+from bellweight.weights.loop import Method, check_method
 from bellweight.weights.methods import DIA, Fixed
 from bellweight.weights.plan import Plan, SolveSettings
 
@@ -42,10 +42,7 @@ class SmoothedALP(Plan[Result]):
 
     def __post_init__(self) -> None:
         checks.at_least_zero(self.budget, "budget")
-        if not isinstance(self.weights, Method):
-            raise ArgumentError(
-                f"weights is {self.weights!r}, expected a method such as DIA() or Fixed(array)"
-            )
+        check_method(self.weights, "weights")
 
     def run(self, settings: SolveSettings) -> Result:
         """Choose weights, then solve the smoothed program for them; return a `Result`."""
@@ -77,7 +74,13 @@ def _setup(settings: SolveSettings) -> Setup:
             f"regularisation is {settings.regularisation!r}, expected 0: SmoothedALP has its "
             "budget for violations"
         )
-    return settings.setup()
+    setup = settings.setup()
+    if setup.listed_rows is None:
+        raise ArgumentError(
+            "SmoothedALP needs rows that are listed, and here they are found one by one or drawn "
+            "anew: pass rows=SampledRows(sample_states(model, 5000))"
+        )
+    return setup
 
 
 def _shares(rows: ListedRows, setup: Setup, point: Point) -> FloatArray:

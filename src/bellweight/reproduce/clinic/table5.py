@@ -30,10 +30,10 @@ from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
 from bellweight.reproduce.clinic import table5_view
 from bellweight.reproduce.clinic.tables_3_4 import methods
 from bellweight.reproduce.paper import CLINIC_EPISODES, CLINIC_HORIZON, TABLE5, Printed
-from bellweight.reproduce.runs import exact_cost, finished, simulated_cost, without_warnings
+from bellweight.reproduce.runs import exact_cost, simulated_cost, solved
 from bellweight.reproduce.times import Time
 from bellweight.reproduce.verdicts import Compared, Verdict
-from bellweight.solve import Result, solve
+from bellweight.solve import Result
 
 DEGREES = (1, 2, 3, 4)
 
@@ -174,7 +174,7 @@ def _optimum(model: TabularModel, settings: Settings) -> Optimum:
 def _part(model: TabularModel, degree: int, optimum: float, settings: Settings) -> Part:
     basis = Polynomial(degree)
     rows = AllRows().on(model, basis)
-    results = {name: _solved(model, basis, method) for name, method in methods().items()}
+    results = {name: solved(model, basis, method) for name, method in methods().items()}
     simulated = _simulated(model, results, settings)
     printed = TABLE5.get(degree, {})
     return Part(
@@ -187,11 +187,6 @@ def _part(model: TabularModel, degree: int, optimum: float, settings: Settings) 
         ),
         gap=_gap(model, results["Random"], results["DIA (Random)"], simulated),
     )
-
-
-def _solved(model: TabularModel, basis: Polynomial, method: Any) -> Result:
-    with without_warnings():
-        return finished(solve(model, basis, method, judge=False))
 
 
 def _simulated(

@@ -32,7 +32,7 @@ from bellweight.report.document import plain
 from bellweight.reproduce import verdicts
 from bellweight.reproduce.artefact import Artefact, Reproduction, Settings, Tell
 from bellweight.reproduce.paper import CLINIC_HORIZON, CLINIC_TABLES, Printed, PrintedClinic
-from bellweight.reproduce.runs import finished, simulated_cost, without_warnings
+from bellweight.reproduce.runs import simulated_cost, solved
 from bellweight.reproduce.tables import (
     compared_cost,
     ended,
@@ -44,7 +44,7 @@ from bellweight.reproduce.tables import (
 from bellweight.reproduce.times import COMPILING, Time
 from bellweight.reproduce.verdicts import Compared, Verdict, interval
 from bellweight.simulation import Simulation
-from bellweight.solve import Result, solve
+from bellweight.solve import Result
 from bellweight.weights.loop import Method
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
@@ -207,7 +207,11 @@ class Runs:
 
     def row(self, label: str, method: Method, paper: PrintedClinic) -> Row:
         """Run one method."""
-        result = finished(self._solve(method))
+        result = solved(
+            self.model, basis_of(self.model), method,
+            simulation=Simulation(OCCUPANCY_EPISODES, CLINIC_HORIZON), seed=self.settings.seed,
+            jobs=self.settings.jobs,
+        )  # fmt: skip
         printed = paper.costs[label]
         cost = self._cost(result)
         phases = tuple(
@@ -217,7 +221,7 @@ class Runs:
         constant = not np.any(
             np.abs(result.coef[1:]) > tolerances.SAME_COST * np.abs(self.model.action_cost).max()
         )
-        others = [(phase.cost, phase.half_width) for phase in phases if phase.is_constant]
+        others = [phase.cost for phase in phases if phase.is_constant]
         return Row(
             method=label,
             status=result.status,
@@ -234,18 +238,6 @@ class Runs:
             verdict=verdicts.clinic(cost.mean, cost.half_width, printed, constant, others),
         )
 
-    def _solve(self, method: Method) -> Result:
-        with without_warnings():
-            return solve(
-                self.model,
-                basis_of(self.model),
-                method,
-                simulation=Simulation(OCCUPANCY_EPISODES, CLINIC_HORIZON),
-                seed=self.settings.seed,
-                jobs=self.settings.jobs,
-                judge=False,
-            )
-
     def _cost(self, result: Result) -> Evaluation:
         """Evaluate the policy, unless one with the same coefficients was evaluated before."""
         for coef, known in self._known:
@@ -259,9 +251,7 @@ class Runs:
 def _warm_up(model: LinearModel) -> float:
     """Compile everything once and return the seconds that took."""
     began = time.perf_counter()
-    with without_warnings():
-        few = Simulation(2, CLINIC_HORIZON)
-        result = solve(model, basis_of(model), DIA(), simulation=few, judge=False)
+    result = solved(model, basis_of(model), DIA(), simulation=Simulation(2, CLINIC_HORIZON))
     evaluate(model, result.policy, 2, horizon=2)
     return time.perf_counter() - began
 

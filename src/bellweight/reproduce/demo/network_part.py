@@ -134,7 +134,7 @@ def run(tell: Tell) -> NetworkPart:
         model, Polynomial(2), Fixed(), rows=SampledRows(states), regularisation=REGULARISATION,
         seed=_SEED, judge=False,
     )  # fmt: skip
-    best = network.static_priority([queue - 1 for queue in OTHER_TIE_ORDER])
+    best = network.static_priority(OTHER_TIE_ORDER)
     policies: dict[str, Policy] = {
         RANDOM: Uniform(),
         LONGEST: network.longest_queue(),

@@ -50,7 +50,7 @@ class QueuePart:
             for name, result in self.results.items()
             if result.cost is not None
         ]
-        check = Row(EXACT, self.optimal_cost, None, "only here to check")
+        check = Row(EXACT, self.optimal_cost, self.optimal_cost, "only here to check")
         return (*found, check)
 
     @property
@@ -58,9 +58,9 @@ class QueuePart:
         """The row of the eleven numbers."""
         return next(row for row in self.rows if row.policy == KINKED)
 
-    def loss(self, row: Row) -> float:
-        """Return what a row's policy costs above the optimum, in per cent of it."""
-        return 100.0 * (row.cost - self.optimal_cost) / self.optimal_cost
+    def loss(self, cost: float) -> float:
+        """Return how much a cost is above the optimum, in per cent of it."""
+        return 100.0 * (cost - self.optimal_cost) / self.optimal_cost
 
     def document(self) -> dict[str, Any]:
         """Return what was found, for programs."""
@@ -70,7 +70,7 @@ class QueuePart:
             "n_states": self.model.n_states,
             "optimal": self.optimal_cost,
             "rows": [
-                {**plain(row), "savings_percent": row.savings, "loss_percent": self.loss(row)}
+                {**plain(row), "savings_percent": row.savings, "loss_percent": self.loss(row.cost)}
                 for row in self.rows
             ],
         }
@@ -84,7 +84,7 @@ class QueuePart:
     def sentences(self) -> tuple[str, ...]:
         """Return what was done and what it shows, for a newcomer."""
         proven = self.proven
-        hand = [self.loss(row) for row in self.rows if row.policy in BY_HAND]
+        hand = [self.loss(row.cost) for row in self.rows if row.policy in BY_HAND]
         return (
             "A controller picks the service rate of a queue that holds up to "
             f"{self.model.n_states - 1:,} jobs. A few numbers stand for the "
@@ -99,7 +99,7 @@ class QueuePart:
 
     def _lesson(self, name: str, result: Result) -> str:
         assert result.cost is not None
-        loss = 100.0 * (result.cost.mean - self.optimal_cost) / self.optimal_cost
+        loss = self.loss(result.cost.mean)
         if name in BY_HAND:
             return "optimal, but unproven" if loss < 0.01 else f"{loss:.0f} % too dear, unproven"
         return "optimal, and proven" if loss < 0.01 else f"{loss:.1f} % too dear"

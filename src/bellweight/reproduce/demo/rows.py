@@ -37,6 +37,8 @@ class Row:
 
 def percent_text(share: float) -> str:
     """Return per cent with one decimal, or two digits where it is less than one."""
+    if share == 0.0:
+        return "none"
     return f"{share:.1f} %" if share >= 1.0 else f"{share:.2g} %"
 
 
@@ -65,7 +67,7 @@ def table_of(title: str, rows: Sequence[Row], digits: int, between: str = "+-") 
         Column("cost", "", None),
         Column("shown", "cost"),
         Column("half_width", "", None),
-        Column("lower_bound", "at least", lambda value: f"{value:,.{digits}f}"),
+        Column("lower_bound", "proven at least", lambda value: f"{value:,.{digits}f}"),
         Column("savings", "savings left", percent_text),
         Column("so_what", "so what", right=False),
     )

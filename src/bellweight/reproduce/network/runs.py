@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 
 import numpy as np
 
@@ -25,9 +26,9 @@ from bellweight.problems import QueueNetwork
 from bellweight.program import SampledRows
 from bellweight.reproduce.artefact import Settings
 from bellweight.reproduce.paper import TABLE2, TABLE2_HORIZON
-from bellweight.reproduce.runs import finished, without_warnings
+from bellweight.reproduce.runs import solved
 from bellweight.simulation import Simulation, episode_costs, mean_and_half_width, sample_states
-from bellweight.solve import Result, solve
+from bellweight.solve import Result
 from bellweight.weights.loop import HistoryEntry, Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
@@ -40,7 +41,9 @@ BASIS = Polynomial(2)
 
 Watch = Callable[[HistoryEntry], None]
 
-OTHER_TIE_ORDER = (3, 8, 1, 2, 6, 7, 5, 4)
+OTHER_TIE_ORDER = (2, 7, 0, 1, 5, 6, 4, 3)
+"""Last buffer first with its tie the other way: the best of the 72 static priorities."""
+
 _NEVER = 1e-300  # a tolerance that only moments that stand still to the last bit meet
 _WARM_STATES = 300
 _WARM_METHODS = ("Random", "PIA", "DIA (0.9)")  # every kind of policy, and every loop
@@ -176,6 +179,7 @@ class Runner:
         self.settings = settings
         self.network = QueueNetwork()
         self.model = self.network.model()
+        self._solve = partial(solved, self.model, BASIS, jobs=settings.jobs)
         self._known: dict[tuple[int, bytes], FloatArray] = {}
         self._opened = time.perf_counter() - began
 
@@ -188,7 +192,10 @@ class Runner:
         began = time.perf_counter()
         states = sample_states(self.model, _WARM_STATES, seed=self._seed(0, _Purpose.STATES))
         for name in _WARM_METHODS:
-            found = self._solve(states, methods()[name], Simulation(2), Stop(max_iterations=2), 0)
+            found = self._solve(
+                methods()[name], rows=SampledRows(states), simulation=Simulation(2),
+                stop=Stop(max_iterations=2),
+            )  # fmt: skip
             self._costs(found.policy, 0, 2)
         rule = self.network.last_buffer_first()
         tail = evaluate(self.model, rule, 2, horizon=TABLE2_HORIZON).tail_bound
@@ -234,41 +241,19 @@ class Runner:
         settings = self.settings
         simulation = Simulation(settings.occupancy_episodes, TABLE2_HORIZON)
         stop = Stop(_NEVER if to_the_end else None, max_iterations=settings.max_iterations)
-        seed = self._seed(sample, _Purpose.OCCUPANCY)
-        states = self.states(sample, n)
-        return finished(self._solve(states, method, simulation, stop, seed, watch))
+        return self._solve(
+            method, rows=SampledRows(self.states(sample, n)), simulation=simulation, stop=stop,
+            seed=self._seed(sample, _Purpose.OCCUPANCY), progress=watch,
+        )  # fmt: skip
 
     def states(self, sample: int, n: int) -> IntArray:
         """Return the constraint states of a sample; a larger one begins with a smaller one."""
         return sample_states(self.model, n, seed=self._seed(sample, _Purpose.STATES))
 
-    def _solve(
-        self,
-        states: IntArray,
-        method: Method,
-        simulation: Simulation,
-        stop: Stop,
-        seed: int,
-        watch: Watch | bool = False,
-    ) -> Result:
-        with without_warnings():  # the row keeps them
-            return solve(
-                self.model,
-                BASIS,
-                method,
-                rows=SampledRows(states),
-                simulation=simulation,
-                stop=stop,
-                seed=seed,
-                jobs=self.settings.jobs,
-                progress=watch,
-                judge=False,
-            )
-
     def _baseline(self, name: str, choice: Choice) -> Rule:
-        fixed = {BEST_STATIC: choice.order, OTHER_TIE: OTHER_TIE_ORDER}
+        fixed = {BEST_STATIC: [i - 1 for i in choice.order], OTHER_TIE: OTHER_TIE_ORDER}
         if name in fixed:
-            return self.network.static_priority([i - 1 for i in fixed[name]])
+            return self.network.static_priority(fixed[name])
         return {
             LAST_BUFFER: self.network.last_buffer_first,
             "Longest queue": self.network.longest_queue,

@@ -15,8 +15,8 @@ from bellweight.basis import Polynomial
 from bellweight.models import TabularModel
 from bellweight.policies import Policy
 from bellweight.problems.single_queue import geometric
-from bellweight.reproduce.runs import finished
-from bellweight.solve import Result, solve
+from bellweight.reproduce.runs import solved
+from bellweight.solve import Result
 from bellweight.weights.loop import Method, Stop
 from bellweight.weights.methods import DIA, PIA, Fixed, FromPolicy
 
@@ -59,6 +59,5 @@ def policies(model: TabularModel) -> Iterator[Found]:
     best = exact.optimal(model)
     yield Found(OPTIMAL, best.policy, None, time.perf_counter() - began)
     for name, method in methods(model.n_states).items():
-        found = solve(model, Polynomial(3), method, stop=Stop(tol=1e-8), judge=False)
-        result = finished(found)
+        result = solved(model, Polynomial(3), method, stop=Stop(tol=1e-8))
         yield Found(name, result.policy, result, result.seconds)
