@@ -102,3 +102,5 @@ def test_impossible_networks_are_refused() -> None:
         computer_network([(1, 2, 3), (), (), ()], infection=0.4)
     with pytest.raises(bw.BellweightError, match="expected other computers"):
         computer_network([(0,), ()])
+    with pytest.raises(bw.BellweightError, match="for a number of computers see computer_ring"):
+        computer_network(5)  # type: ignore[arg-type]

@@ -32,6 +32,13 @@ def computer_network(
     pictures, rebooted by `reboot 1`. At the start each computer has failed with
     probability `broken`, independently.
     """
+    try:
+        listens = [list(near) for near in listens]
+    except TypeError:
+        raise ModelError(
+            f"listens is {listens!r}, expected for each computer those it listens to, as in "
+            "[(1,), (0,)]; for a number of computers see computer_ring and computer_star"
+        ) from None
     n = len(listens)
     for name, chance in (("failure", failure), ("infection", infection), ("repair", repair)):
         if not 0.0 <= chance <= 1.0:
