@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,79 @@ def test_a_huge_negative_value_does_not_loosen_the_cost() -> None:
     )  # fmt: skip
     assert bw.verify(model, base).passed, str(bw.verify(model, base))
     assert not bw.verify(model, forged(base, cost=0.999 * base.cost)).passed
+
+
+def chain_of_three(cost: list[list[float]]) -> bw.TabularModel:
+    """From the first state to the second and on to the third, which stays."""
+    moves = np.zeros((2, 3, 3))
+    moves[:, [0, 1, 2], [1, 2, 2]] = 1.0
+    return bw.TabularModel.from_arrays(np.array(cost), moves, 0.9, np.eye(3)[0])
+
+
+def apart(cost: list[list[float]]) -> bw.TabularModel:
+    """Three states, none of which is left."""
+    moves = np.eye(3)[None].repeat(2, 0)
+    return bw.TabularModel.from_arrays(np.array(cost), moves, 0.9, np.eye(3)[0])
+
+
+def exact_cost(model: bw.TabularModel, state: int) -> Fraction:
+    """What the second action costs from a state on, where moves are certain."""
+    pair, discount = 2 * state + 1, Fraction(model.discount)
+    paid, following = Fraction(float(model.cost[pair])), int(model.transition.indices[pair])
+    if following == state:
+        return paid / (1 - discount)
+    return paid + discount * exact_cost(model, following)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        chain_of_three([[1e9, 1e9], [1.0 - 1e9 / 0.9, 2.0 - 1e9 / 0.9], [1.0, 3.0]]),
+        apart([[1.0, 2.0], [1e12, 2e12], [1.0, 3.0]]),
+    ],
+    ids=["costs that cancel", "costs elsewhere"],
+)
+def test_numbers_that_cancel_or_count_nowhere_carry_no_claim(model: bw.TabularModel) -> None:
+    result = bw.solve(model, bw.Indicator(), bw.Fixed("uniform"), judge=False)
+    policy = bw.TablePolicy(np.ones(3, dtype=np.int64))
+    found = bw.certify(model, result, policy)
+    assert bw.verify(model, found).passed, str(bw.verify(model, found))
+    assert Fraction(found.cost) >= exact_cost(model, 0)
+    for share in (1.0, 1e-3, 1e-5):
+        cost = found.cost - share * (found.cost - found.value)
+        claim = forged(found, cost=cost, bound=cost - found.value)
+        failed = {check.term for check in bw.verify(model, claim).checks if not check.passed}
+        assert failed == {"cost", "bound"}, share
+        value = found.value + share * (found.cost - found.value)
+        claim = forged(found, value=value, bound=found.cost - value)
+        assert not bw.verify(model, claim).passed, share
+
+
+@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_coefficients_that_are_no_numbers_are_refused(kind: str, number: float) -> None:
+    results: list[bw.Result] = []
+    solve = bw.solve
+
+    def kept(*given: Any, **more: Any) -> bw.Result:
+        results.append(solve(*given, **more))
+        return results[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bw, "solve", kept)
+        model = MADE[kind]()[1]
+    spoilt = replace(results[-1], coef=np.append(results[-1].coef[:-1], number))
+    with pytest.raises(bw.errors.ArgumentError, match="not finite"):
+        bw.certify(model, spoilt, bw.Uniform(), episodes=20)
+
+
+def test_coefficients_beyond_all_numbers_prove_nothing() -> None:
+    model = factored()[1]
+    basis = bw.Stacked(bw.Affine(), ClippedProducts([(0, 1)], [1]))
+    result = bw.solve(model, basis, bw.Fixed(), judge=False)
+    spoilt = replace(result, coef=np.append(result.coef[:-1], 1e308))
+    with pytest.raises(bw.errors.ArgumentError, match="too large"):
+        bw.certify(model, spoilt, bw.Uniform(), episodes=20)
 
 
 CORO = ["greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement"]

@@ -178,9 +178,11 @@ def test_a_run_that_was_cut_goes_on(small, tmp_path, monkeypatch: pytest.MonkeyP
     with pytest.raises(bw.BellweightError, match=r"cannot write .*check the folder"):
         relaxed_bound(model, result, kept_in=tmp_path / "none" / "paths.json", **given)
     assert run == []
-    kept.write_text("{}", encoding="utf-8")
-    with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
-        relaxed_bound(model, result, kept_in=kept, **given)
+    huge = f'{{"of": "", "blocks": {{"0-1": [1{"0" * 400}]}}}}'
+    for text in ("{}", "[" * 100_000, huge):
+        kept.write_text(text, encoding="utf-8")
+        with pytest.raises(bw.BellweightError, match="holds no blocks that a run has kept"):
+            relaxed_bound(model, result, kept_in=kept, **given)
 
 
 def criss_cross() -> QueueNetwork:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,21 @@ class Settings:
     scale: float
 
 
+@dataclass
+class Remembering:
+    """A user's settings: one that is not compared, and one that is no field."""
+
+    scale: float = field(default=1.0, compare=False)
+
+    def with_more(self, more: float) -> Remembering:
+        self.more = more
+        return self
+
+    @functools.cached_property
+    def remembered(self) -> float:
+        return 2.0 * self.scale
+
+
 class Slotted:
     """An object without a dictionary."""
 
@@ -100,6 +115,14 @@ class Slotted:
 
     def __init__(self, scale: float) -> None:
         self.scale = scale
+
+
+def with_attribute(given: Any) -> Callable[..., Any]:
+    def inner(x: Any) -> Any:
+        return x, inner.scale  # type: ignore[attr-defined]
+
+    inner.scale = given  # type: ignore[attr-defined]
+    return inner
 
 
 def long_array(change: float) -> Any:
@@ -135,6 +158,10 @@ MAKERS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "callable object": (Caller, 1.0, 2.0),
     "another class": (lambda c: c(1.0), Caller, OtherCaller),
     "dataclass": (lambda n: enclosing(Settings(n)), 1.0, 2.0),
+    "field that is not compared": (lambda n: enclosing(Remembering(n)), 1.0, 2.0),
+    "what is no field": (lambda n: enclosing(Remembering().with_more(n)), 1.0, 2.0),
+    "attribute of a function": (with_attribute, 1, 2),
+    "mask of an array": (lambda n: enclosing(np.ma.MaskedArray([1.0, 2.0], [0, n])), 0, 1),
     "slots": (lambda n: enclosing(Slotted(n)), 1.0, 2.0),
     "compiled": (lambda n: numba.njit(enclosing(n)), 1, 2),
     "remembered": (lambda n: functools.lru_cache(enclosing(n)), 1, 2),
@@ -190,6 +217,61 @@ def test_what_has_no_state_is_equal_to_nothing_in_another_session() -> None:
     assert "lock" in identity.doubt("v2:0", found)
     assert "only the session" in identity.doubt(found, "v2:0")
     assert identity.doubt("v2:1", "v2:0") == ""
+
+
+def test_what_an_object_remembers_of_itself_is_no_part_of_it() -> None:
+    used = Remembering(3.0)
+    before = identity.digest(used)
+    assert used.remembered == 6.0
+    assert identity.digest(used) == before == identity.digest(Remembering(3.0))
+    assert identity.same(used, Remembering(3.0))
+    assert not identity.same(used, Remembering(4.0))
+    assert not identity.same(used, Remembering(3.0).with_more(1.0))
+
+
+IMPORTING = """
+def whole(x):
+    import inner_helper
+    return inner_helper.rate * x
+
+def part(x):
+    from inner_helper import rate
+    return rate * x
+
+def nested(x):
+    return [y for y in (lambda: part_of(x))()] if x else 0
+
+def part_of(x):
+    def inside():
+        from math import pi
+        from inner_helper import rate
+        return rate * pi
+    return inside()
+"""
+
+
+def test_what_a_function_imports_when_it_runs_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner_helper.py").write_text("rate = 1.0\n", encoding="utf-8")
+    (tmp_path / "importing.py").write_text(IMPORTING, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module, helper = (importlib.import_module(name) for name in ("importing", "inner_helper"))
+    try:
+        found = {name: identity.digest(getattr(module, name)) for name in ("part", "nested")}
+        assert all(digest.startswith("v2:") for digest in found.values())
+        told = identity.digest(module.whole)
+        assert told.startswith("session:")
+        assert "inner_helper" in identity.doubt("v2:0", told)
+        helper.rate = 2.0
+        for name, before in found.items():
+            assert identity.digest(getattr(module, name)) != before, name
+        monkeypatch.delitem(sys.modules, "inner_helper")
+        (tmp_path / "inner_helper.py").unlink()
+        assert identity.digest(module.part) not in found.values()
+    finally:
+        for name in ("importing", "inner_helper"):
+            sys.modules.pop(name, None)
 
 
 def test_drawing_from_a_stream_does_not_change_who_draws() -> None:

@@ -23,6 +23,8 @@ from bellweight.interchange import (
     write_policy,
 )
 
+LONG = "1" * 5_000  # more digits than Python reads as a whole number
+
 
 @pytest.fixture(scope="module")
 def queue() -> bw.TabularModel:
@@ -205,6 +207,43 @@ def test_convert_lists_the_states_of_other_models(
     assert "--grid is for step models, and this is FactoredModel" in capsys.readouterr().err
     assert run(["convert", "continuous_inventory", str(path), "--grid", "five"]) == 2
     assert "expected numbers of points" in capsys.readouterr().err
+
+
+def test_numbers_of_thousands_of_digits_end_in_named_errors(
+    queue: bw.TabularModel, tmp_path: Path
+) -> None:
+    path = tmp_path / "p.json"
+    large = f'{{"state": ["0"], "action": ["0"], "probability": [1{"0" * 400}]}}'
+    path.write_text(large, encoding="utf-8")
+    with pytest.raises(bw.errors.FileError, match="expected a state"):
+        read_policy(path, queue)
+    small = bw.problems.single_queue(capacity=3, discount=0.9)
+    for ending, beside in ((".tra", ".tra"), (".drn", ".drn"), (".tra", ".names")):
+        write_model(small, tmp_path / f"m{ending}")
+        wrong = (tmp_path / "m").with_suffix(beside)
+        text = wrong.read_text(encoding="utf-8")
+        for digits in (LONG, "9" * 15):
+            wrong.write_text(text.replace(" 3", f" {digits}"), encoding="utf-8")
+            with pytest.raises(bw.errors.FileError):
+                read_model(tmp_path / f"m{ending}", discount=0.9)
+        wrong.write_text(text, encoding="utf-8")
+    write_model(small, tmp_path / "m.tra")
+    notes = tmp_path / "m.names"
+    text = notes.read_text(encoding="utf-8")
+    for number in ("1e999", "-1e999"):
+        wrong_notes = text.replace('": 0', f'": {number}', 1)
+        assert wrong_notes != text
+        notes.write_text(wrong_notes, encoding="utf-8")
+        with pytest.raises(bw.errors.FileError, match="damaged"):
+            read_model(tmp_path / "m.tra", discount=0.9)
+
+
+def test_names_of_thousands_of_digits_are_names(tmp_path: Path) -> None:
+    rows = [("0", LONG), (LONG, "12"), ("12", "0")]
+    lines = [f"{x},go,{y},1,1" for x, y in rows]
+    path = tmp_path / "m.csv"
+    path.write_text("\n".join(["state,action,next,probability,cost", *lines]), encoding="utf-8")
+    assert read_model(path, discount=0.9).state_labels == ("0", "12", LONG)
 
 
 def test_results_are_written_and_acted_by_as_their_policies(

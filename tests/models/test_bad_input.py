@@ -487,6 +487,13 @@ def test_free_memory_is_what_the_system_and_a_container_leave(
     assert memory.free() == 1_000_000
 
 
+def test_rows_that_sum_to_more_than_the_discount_takes_are_refused() -> None:
+    given = {**arguments(), "discount": 1.0 - 1e-9}
+    given["transition"] = given["transition"] * (1.0 + 5e-9)
+    with pytest.raises(bw.errors.ModelError, match="together discount nothing"):
+        bw.TabularModel.from_pairs(**given)
+
+
 @pytest.mark.parametrize("value", [np.complex128(0.5), True, "0.5", None])
 def test_what_is_no_real_number_is_refused_by_name(value: Any) -> None:
     with pytest.raises(bw.errors.ArgumentError, match=r"^temperature is .*positive number"):

@@ -76,6 +76,22 @@ def test_lipschitz_constants_give_a_bound_on_it(worst: float) -> None:
     assert worst <= found <= worst + 0.05
 
 
+@pytest.mark.parametrize("declared", [{"bends": bends}, {"lipschitz": Lipschitz(1.0, 9.0)}])
+def test_values_that_are_no_numbers_prove_nothing(declared: dict[str, Any]) -> None:
+    model = inventory(**declared)
+    for number in (np.nan, np.inf, 1e308):
+        coef = np.append(COEF[:-1], number)
+        assert violation_in_box(rows_of(model), model, coef) is None
+        assert violation_in_box(rows_of(model), model, -coef) is None
+
+
+def test_states_that_fill_a_box_do_not_leave_it_by_rounding() -> None:
+    # -3 + (7.3 - -3) is a number above 7.3.
+    assert -3.0 + (7.3 - -3.0) > 7.3
+    model = inventory(lower=-3.0, upper=7.3)
+    assert model.spread_states(8).max() == 7.3
+
+
 def test_the_search_finds_it_and_says_where(worst: float) -> None:
     model = inventory()
     found = worst_row(rows_of(model), model, COEF)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,16 @@ def test_files_of_other_runs_are_refused(tmp_path: Path) -> None:
     DrawnRows(STATES, 3, kept).on(em.network(), BASIS).separate(np.ones(15), 1.0)
     with pytest.raises(bw.errors.ArgumentError, match="another model, basis, seed"):
         DrawnRows(STATES, 4, kept).on(em.network(), BASIS)
-    kept.write_text("[]", encoding="utf-8")
-    with pytest.raises(bw.errors.ArgumentError, match="holds no rows that a run has kept"):
-        DrawnRows(STATES, 3, kept).on(em.network(), BASIS)
+    document = json.loads(kept.read_text(encoding="utf-8"))
+    for keys in ([-1], [10**15]):
+        kept.write_text(json.dumps({**document, "keys": keys}), encoding="utf-8")
+        with pytest.raises(bw.errors.ArgumentError, match="a row that is none of this run"):
+            DrawnRows(STATES, 3, kept).on(em.network(), BASIS)
+    large = json.dumps({**document, "keys": [10**30]})
+    for text in ("[]", "[" * 100_000, large, large.replace("[", "[[").replace("]", "]]")):
+        kept.write_text(text, encoding="utf-8")
+        with pytest.raises(bw.errors.ArgumentError, match="holds no rows that a run has kept"):
+            DrawnRows(STATES, 3, kept).on(em.network(), BASIS)
     with pytest.raises(bw.errors.ArgumentError, match="states is 0"):
         DrawnRows(0).on(em.network(), BASIS)
     with pytest.raises(bw.errors.ArgumentError, match="expected 0 with DrawnRows"):

@@ -12,10 +12,11 @@ from event_models import network
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import linprog
 
 import bellweight as bw
 from bellweight.common.checks import FloatArray
-from bellweight.program import PenaltyProgram
+from bellweight.program import PenaltyProgram, TabularRows
 
 
 def quadratic_dual(
@@ -202,3 +203,29 @@ def test_the_command_line_takes_and_keeps_it(tmp_path, capsys) -> None:
     code, line = failure(["solve", *model, "--regularisation", "-1"], capsys)
     assert code == 1
     assert "expected a number of zero or more" in line
+
+
+def test_coefficients_that_the_dual_leaves_open_do_not_depend_on_the_start() -> None:
+    model = bw.problems.single_queue(capacity=20, discount=0.9)
+    rows = TabularRows(model, bw.PiecewiseLinear([3.0, 10.0, 15.0]))
+    first, last = np.eye(21)[1], np.eye(21)[19]
+    found = []
+    for before in ((), (last,), (np.full(21, 1 / 21), last)):
+        program = PenaltyProgram(rows, 1e-3)
+        for weights in (*before, first):
+            solution = program.solve(rows.moments(weights), weights)
+        assert len(solution.keys) < rows.n_basis
+        found.append(solution.coef)
+    for coef in found[1:]:
+        np.testing.assert_allclose(coef, found[0], rtol=1e-9)
+    # The largest values on average: no other optimum, as the linear program finds them, has more.
+    values = rows.values(found[0])
+    paid = np.array(model.cost)
+    paid[solution.keys] += 1e-3 * solution.dual
+    matrix = -np.asarray(rows.rows(np.arange(model.n_pairs))[0])
+    held = -matrix[solution.keys]
+    best = linprog(
+        -rows.moments(np.full(21, 1 / 21)), A_ub=-matrix, b_ub=paid, A_eq=held,
+        b_eq=paid[solution.keys], bounds=(None, None),
+    )  # fmt: skip
+    assert values.mean() == pytest.approx(-best.fun, rel=1e-6)

@@ -49,7 +49,7 @@ def line_value(model: StepModel, record: Record) -> float:
     start = float(first[1] @ values(first[0]))
     # Values are computed twice for a row, and the states where it bends are rounded as well.
     rounding = 4.0 * gamma(len(values.coef) + model.n_nodes + model.dimension + 16) * values.size
-    worst = max(0.0, -float(np.min(slacks))) + rounding
+    worst = float(np.maximum(0.0, -np.min(slacks))) + rounding  # NaN stays
     found = start - rounding - worst / (1.0 - model.discount)
     if not np.isfinite(found):
         raise FileError("the values are too large: what they prove cannot be computed")

@@ -38,7 +38,8 @@ from bellweight.certificates.descriptions import (
     describe_terms,
     proper,
 )
-from bellweight.certificates.enclosure import gamma, most_entering
+from bellweight.certificates.enclosure import gamma
+from bellweight.certificates.exact_cost import flow_rounding, rounded_up_cost
 from bellweight.certificates.fields import fault
 from bellweight.certificates.reachable_box import reachable_box
 from bellweight.certificates.simulated_policy import describe_simulated
@@ -50,7 +51,6 @@ from bellweight.common.status import ArgumentError, BasisError, ModelError, Solv
 from bellweight.common.streams import stream_keys
 from bellweight.evaluation.evaluate import evaluate
 from bellweight.exact.occupancy import exact_occupancy
-from bellweight.exact.values import policy_value
 from bellweight.models import EventModel, LinearModel, Model, StepModel, TabularModel
 from bellweight.models.function_model import FunctionModel
 from bellweight.policies import Policy, by_state, checked_probabilities
@@ -117,6 +117,8 @@ def certify(
         raise ArgumentError(
             f"the result belongs to another model{doubt}: pass the model it came from"
         )
+    if not np.isfinite(result.coef).all():
+        raise ArgumentError("the coefficients are not finite: no bound follows from them")
     if not identity.same(result.basis, result.policy.basis):
         raise ArgumentError(
             "the basis of the result is not the one its policy was found with: solve again"
@@ -143,7 +145,7 @@ def _exact(model: TabularModel, result: Result, policy: Policy | None) -> Certif
         raise ArgumentError("the approximate values are not finite: no bound follows from them")
     found = repaired(rows, result.coef, result.moments, result.weights)
     judged = proper(model, policy or result.policy)
-    cost = float(model.initial @ policy_value(model, judged))
+    cost = rounded_up_cost(model, judged)
     certificate = Certificate(
         bound=max(0.0, cost - found.value),
         kind="exact",
@@ -205,7 +207,7 @@ def _with_corollary(
     assert occupancy is not None
     assert followed.residual is not None
     # The error of the flow balance, rounding included, adds up over all discounted steps.
-    uncertain = (followed.residual + _flow_rounding(model)) / left
+    uncertain = (followed.residual + flow_rounding(model)) / left
     chances = checked_probabilities(model, generated)
     differ = np.maximum(1.0 - by_state(model, greedy * chances), 0.0)
     weighted, largest = rounded * float(weights @ loss), float(loss.max())
@@ -222,14 +224,6 @@ def _with_corollary(
         disagreement=disagreement,
         record={**certificate.record, "weights": weights.tolist(), "generated": generator},
     )
-
-
-def _flow_rounding(model: TabularModel) -> float:
-    """Return a bound on the rounding of an occupancy's flow balance, in the 1-norm.
-
-    Each state's flow is a sum over the pairs that lead there; the occupancy has mass one.
-    """
-    return 4.0 * gamma(most_entering(model.transition) + model.n_actions + _ROUNDINGS)
 
 
 def generating_policy(result: Result) -> Policy | None:
@@ -318,10 +312,13 @@ class _Estimate:
 
     def _local(self, model: FunctionModel, result: Result, rows: EliminatedRows) -> Certificate:
         """Prove the rows of all states, and simulate the cost."""
-        found = repaired_locally(rows, result.coef)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = repaired_locally(rows, result.coef)
         if found is None:
             told = SIMULATED_INITIAL
             if rows.initial_moments is not None:
+                if not rows.structure.endless:
+                    raise ArgumentError("the coefficients are too large: nothing can be proven")
                 told = f"{GROWING}: {growing_row(rows, result.coef)}: use LocalRows()"
             return self._unproven(model, result, told, _NOT_RECORDED)
         recorded = {"tables": describe_local_values(rows, found.coef)}

@@ -16,6 +16,7 @@ from bellweight.certificates.record import Record
 
 COROLLARY = ("greedy_bound", "weighted_residual", "residual_sup", "mismatch", "disagreement")
 WORDS = "only the checksum covers record.names, record.method and model_name, which prove nothing"
+_FINEST = 2.0**-60  # of numbers that cancel: far less than a double holds of them
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,21 @@ def statement(
 ) -> list[Check]:
     """Compare what is stated: the optimum is above `value`, the policy costs at most `cost`.
 
-    `error` bounds the error of the cost found here, `rounding` that of the claimed cost. The value
-    may be `lowered` by so much out of caution: that claims less.
+    `error` bounds the error of the cost found here. What claims too much may be off by little, what
+    claims less by more: by the rounding of numbers of size `unit`, by `rounding` of the cost, and
+    for the value by what it was `lowered` out of caution.
     """
-    allowed = TOLERANCE * max(unit, abs(value))
-    spare, bound = 2.0 * error + rounding, cost + error - value
+    little = TOLERANCE * max(abs(cost), abs(value)) + _FINEST * unit
+    more = TOLERANCE * max(unit, abs(value)) + 2.0 * error + rounding
+    bound = cost + error - value
     return [
-        _within("value", certificate.value, value, value - allowed - lowered, value + allowed),
-        near("cost", certificate.cost, cost + error, TOLERANCE * unit + spare),
+        _within("value", certificate.value, value, value - more - lowered, value + little),
         _within(
-            "bound", certificate.bound, bound, bound - allowed - spare,
-            bound + allowed + spare + lowered,
+            "cost", certificate.cost, cost + error, cost - error - TOLERANCE * abs(cost),
+            cost + error + TOLERANCE * unit + 2.0 * error + rounding,
+        ),
+        _within(
+            "bound", certificate.bound, bound, bound - 2.0 * error - little, bound + more + lowered
         ),
     ]  # fmt: skip
 

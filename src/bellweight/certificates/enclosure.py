@@ -169,7 +169,7 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
     longest = int(np.diff(model.transition.indptr).max())
     n_terms = values.n_terms + longest + _EXTRA
     error = gamma(n_terms) * size
-    left = 1.0 - model.discount * _largest_sum(model.transition)
+    left = 1.0 - model.discount * largest_sum(model.transition)
     margin, most = slack - error, slack + error
     doubtful = np.flatnonzero(margin < -unit * left)
     if len(doubtful):
@@ -191,7 +191,7 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
     )
 
 
-def _largest_sum(matrix: sparse.csr_array) -> float:
+def largest_sum(matrix: sparse.csr_array) -> float:
     """Return the largest row sum, rounded up: what a constant may grow by in a step."""
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     longest = int(np.diff(matrix.indptr).max())

@@ -55,7 +55,7 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
     basis = described(model, record.part("basis"), len(coef))
     values = basis.values(coef, _rest(record, coef))
     plain = abs(float(model.initial @ values.plain))
-    found = feasible(model, values, _FINE * TOLERANCE * max(unit, plain))
+    found = feasible(model, values, _FINE * TOLERANCE * max(abs(cost), plain))
     checks = [
         same("kind", certificate.kind, "exact"),
         same("value_kind", certificate.value_kind, "exact"),
@@ -75,7 +75,7 @@ def table_checks(certificate: Certificate, model: TabularModel) -> tuple[list[Ch
         own, terms = _corollary(certificate, model, record, basis, chances, loss, rounding)
         checks += terms
         implied = min(own, cost + error - found.value)
-        checks.append(_follows(certificate, implied, unit, 2.0 * error))
+        checks.append(_follows(certificate, implied, abs(cost), 2.0 * error))
         return checks, notes
     checks.append(possible_reason(certificate, certificate.reason in ("", OTHER_POLICY)))
     checks += without(certificate, *COROLLARY)

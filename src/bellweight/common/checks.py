@@ -117,8 +117,11 @@ def distribution(
     return array
 
 
-def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> None:
-    """Check that each row of `matrix` is a probability distribution; `where` names a row."""
+def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> float:
+    """Check that each row of `matrix` is a probability distribution; return the largest sum.
+
+    `where` names a row.
+    """
     # The smallest and the largest first: they need no memory.
     least, most = matrix.data.min(initial=0.0), matrix.data.max(initial=0.0)
     fine = least >= 0.0 and most < np.inf
@@ -129,6 +132,7 @@ def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> No
             f"transition probability to state {matrix.indices[bad[0]]} in {where(row)} is "
             f"{matrix.data[bad]}, expected a number between 0 and 1: correct it"
         )
+    largest = 0.0
     for first in range(0, matrix.shape[0], _BLOCK):
         # In blocks: a model may be as large as memory allows.
         block = matrix if matrix.shape[0] <= _BLOCK else matrix[first : first + _BLOCK]
@@ -139,6 +143,8 @@ def transition_rows(matrix: sparse.csr_array, where: Callable[[int], str]) -> No
                 f"transition {where(first + off[0])} sums to {sums[off]:.12g}, expected 1 "
                 f"(tolerance {tolerances.PROBABILITY:g}): add the missing successor or renormalise"
             )
+        largest = max(largest, float(sums.max(initial=0.0)))
+    return largest
 
 
 def positive(value: Any, name: str, *, below: float = np.inf, closed: bool = False) -> float:

@@ -67,11 +67,11 @@ class _DamagedError(FileError):
     """Something is wrong inside a file; the caller adds the name of the file."""
 
 
-_DAMAGE = (
+DAMAGE = (
     FileError, ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError,
     MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What reading a damaged file may raise."""
+"""What reading a damaged file, or a JSON document of another shape, may raise."""
 
 
 class Saved:
@@ -192,7 +192,7 @@ def load(path: str | os.PathLike[str], *kinds: type) -> Any:
         raise _unreadable(source, problem) from None
     except OSError as problem:
         raise FileError(f"cannot read {source}: {problem.strerror or problem}") from None
-    except _DAMAGE as problem:
+    except DAMAGE as problem:
         raise _unreadable(source, problem) from None
 
 
@@ -219,7 +219,7 @@ def from_plain(where: str, document: dict[str, Any], *kinds: type) -> Any:
     try:
         arrays = {name: _listed(entry) for name, entry in document["arrays"].items()}
         return _read(where, document, arrays, kinds)
-    except _DAMAGE as problem:
+    except DAMAGE as problem:
         raise _unreadable(where, problem) from None
 
 

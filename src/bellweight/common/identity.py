@@ -15,18 +15,12 @@ none in any other session. `doubt` says which object was to blame.
 
 from __future__ import annotations
 
-import ast
-import builtins
 import dataclasses
-import dis
 import functools
 import hashlib
-import linecache
 import sys
-import sysconfig
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import (
     BuiltinMethodType,
     CodeType,
@@ -40,17 +34,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bellweight.common.definitions import (
+    OWN,
+    definition_of,
+    globals_of,
+    imports_of,
+    is_installed,
+    package_of,
+    shape_of,
+)
+
 _SHARED, _SESSION = "v2:", "session:"  # those of earlier versions have no colon
-_OWN = "bellweight"
+_WRAPPED = "__wrapped__"  # what a decorator wraps: it is in the closure, too
 _NOT_BEHAVIOUR = {
     "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__",
     "__annotate__", "__annotate_func__", "__annotations_cache__", "__firstlineno__",
     "__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "__abstractmethods__",
     "_abc_impl", "__match_args__",
 }  # fmt: skip
-_PLACES = tuple(
-    {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "purelib", "platlib")}
-)
 
 _unknown: dict[int, tuple[Any, str]] = {}  # the object is kept, so that its id is not used again
 _reasons: dict[str, str] = {}
@@ -101,7 +102,7 @@ def first_unstored(value: Any) -> Unstored | None:
         return value
     parts: list[Any] = list(value) if isinstance(value, tuple) else []
     if dataclasses.is_dataclass(value):
-        parts = [getattr(value, name) for name in _settings(value)]
+        parts = [getattr(value, name, ...) for name in _settings(value)]
     return next((found for part in parts if (found := first_unstored(part)) is not None), None)
 
 
@@ -121,7 +122,10 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, dict):
         return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
-        return all(same(getattr(first, f), getattr(second, f)) for f in _settings(first))
+        names = _settings(first)
+        return names == _settings(second) and all(
+            same(getattr(first, name, ...), getattr(second, name, ...)) for name in names
+        )
     return digest(first) == digest(second)
 
 
@@ -139,8 +143,31 @@ def _is_number(value: Any) -> bool:
 
 
 def _settings(value: Any) -> list[str]:
-    """Return the fields that decide what an object is: not those that follow from them."""
-    return [field.name for field in dataclasses.fields(value) if field.compare]
+    """Return the fields that decide what an object is: not those that follow from them.
+
+    Of our own classes these are the fields that are compared. Of a user's class all fields are, and
+    what the object holds besides.
+    """
+    fields = dataclasses.fields(value)
+    ours = {
+        field.name
+        for base in type(value).__mro__
+        if package_of(base.__module__) == OWN and dataclasses.is_dataclass(base)
+        for field in dataclasses.fields(base)
+    }
+    return [f.name for f in fields if f.compare or f.name not in ours] + _besides(value)
+
+
+def _besides(value: Any) -> list[str]:
+    """Return what an object of a user's dataclass holds that is neither a field nor remembered."""
+    cls = type(value)
+    if package_of(cls.__module__) == OWN:
+        return []
+    known = {field.name for field in dataclasses.fields(value)}
+    for base in cls.__mro__:
+        kept = vars(base).items()
+        known |= {name for name, member in kept if isinstance(member, functools.cached_property)}
+    return sorted(set(getattr(value, "__dict__", ())) - known)
 
 
 class _Walk:
@@ -164,7 +191,8 @@ class _Walk:
             self._write(type(value).__name__, repr(value))
         elif isinstance(value, bytes):
             self._write("bytes", value.hex())
-        elif isinstance(value, np.ndarray):
+        # Some kinds of arrays hold more than numbers: pickling tells what.
+        elif isinstance(value, np.ndarray) and type(value).__reduce__ is np.ndarray.__reduce__:
             self._array(value, package)
         elif sparse.issparse(value):
             self._sparse(value, package)
@@ -228,8 +256,8 @@ class _Walk:
             # The position of a random stream decides what is drawn next, not the law of the draws.
             self._write("random", type(value).__name__)
         elif dataclasses.is_dataclass(value):
-            given = [getattr(value, name) for name in _settings(value)]
-            self._all("dataclass", [type(value), *given], package)
+            given = [getattr(value, name, ...) for name in _settings(value)]
+            self._all("dataclass", [type(value), *given, *_besides(value)], package)
         else:
             self._object(value, package)
 
@@ -239,26 +267,27 @@ class _Walk:
             self.add(value, package)
 
     def _function(self, function: FunctionType) -> None:
-        code, package = function.__code__, _package(function.__module__)
-        tree = _definition(code)
+        code, package = function.__code__, package_of(function.__module__)
+        tree = definition_of(code)
         if tree is None:
             self._code(code, package)
         else:
             self._write("source", repr(tree))
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         closure = {name: _content(cell) for name, cell in cells}
-        meant = {**closure, **dict(_globals_of(function))}
+        own = {f"its {name}": kept for name, kept in vars(function).items() if name != _WRAPPED}
+        meant = {**closure, **dict(globals_of(function)), **dict(imports_of(function)), **own}
         self._all("defaults", function.__defaults__ or (), package)
         for mapping in (function.__kwdefaults__ or {}, meant):
             self._all("names", [part for name in sorted(mapping) for part in (name, mapping[name])],
                       package)  # fmt: skip
 
     def _code(self, code: CodeType, package: str) -> None:
-        self._write("code", f"{sys.implementation.cache_tag} {_shape(code)!r}")
+        self._write("code", f"{sys.implementation.cache_tag} {shape_of(code)!r}")
         self._all("constants", code.co_consts, package)
 
     def _class(self, cls: type) -> None:
-        package = _package(cls.__module__)
+        package = package_of(cls.__module__)
         is_data = "__dataclass_fields__" in vars(cls)
         self._all("class", [cls.__name__, *cls.__bases__], package)
         if is_data:
@@ -294,6 +323,7 @@ _MADE_OF: dict[type, Callable[[Any], list[Any]]] = {
     set: lambda value: sorted(map(digest, value)),
     frozenset: lambda value: sorted(map(digest, value)),
     functools._lru_cache_wrapper: lambda value: [value.__wrapped__],
+    functools.cached_property: lambda value: [value.func],
     staticmethod: lambda value: [value.__wrapped__],
     classmethod: lambda value: [value.__wrapped__],
     property: lambda value: [value.fget, value.fset, value.fdel],
@@ -317,17 +347,13 @@ def _default(field: Any) -> Any:
     return ...
 
 
-def _package(module: str | None) -> str:
-    return (module or "").partition(".")[0]
-
-
 def _name_elsewhere(value: Any, package: str) -> str | None:
     """Return the name of what an installed package other than `package` defines, or None."""
     module, name, found = _full_name(value)
-    top = _package(module)
-    if found is not value or not _is_installed(module) or (top == package != _OWN):
+    top = package_of(module)
+    if found is not value or not is_installed(module) or (top == package != OWN):
         return None
-    version = "" if top == _OWN else str(getattr(sys.modules.get(top), "__version__", ""))
+    version = "" if top == OWN else str(getattr(sys.modules.get(top), "__version__", ""))
     return f"{module}.{name} {version.partition('.')[0]}"
 
 
@@ -345,122 +371,3 @@ def _full_name(value: Any) -> tuple[str, str, Any]:
     for part in name.split("."):
         found = getattr(found, part, None)
     return module, name, found
-
-
-def _is_installed(module: str) -> bool:
-    """Return whether a module is a part of Python, of an installed package or of Bellweight."""
-    if _package(module) in (_OWN, "builtins") or module in sys.builtin_module_names:
-        return True
-    place = getattr(sys.modules.get(module), "__file__", None)
-    if place is None:
-        origin = getattr(getattr(sys.modules.get(module), "__spec__", None), "origin", None)
-        return origin in ("built-in", "frozen")
-    return str(Path(place).resolve()).startswith(_PLACES)
-
-
-def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the globals that a function refers to; of a user's module only what it uses."""
-    for path in sorted(_paths(function.__code__)):
-        name, *attributes = path
-        if name in function.__globals__:
-            value = function.__globals__[name]
-        else:
-            value = vars(builtins).get(name, ...)
-        shown = name
-        while attributes and isinstance(value, ModuleType) and not _is_installed(value.__name__):
-            shown += f".{attributes[0]}"
-            value = getattr(value, attributes.pop(0), ...)
-        yield shown, value
-
-
-def _paths(code: CodeType) -> set[tuple[str, ...]]:
-    """Return the globals in some code, each with the attributes read directly from it."""
-    found: set[tuple[str, ...]] = set()
-    path: tuple[str, ...] = ()
-    for step in dis.get_instructions(code):
-        if step.opname in ("CACHE", "PUSH_NULL", "NOP", "EXTENDED_ARG"):
-            continue
-        if path and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            path = (*path, step.argval)
-            continue
-        found |= {path} if path else set()
-        is_global = "GLOBAL" in step.opname or step.opname == "LOAD_NAME"
-        path = (step.argval,) if is_global and step.argval != "__name__" else ()
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _paths(constant)
-    return found
-
-
-def _shape(code: CodeType) -> tuple[Any, ...]:
-    """Return what code does apart from its constants."""
-    return (
-        code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags,
-        code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
-        code.co_exceptiontable,
-    )  # fmt: skip
-
-
-def _does_the_same(first: Any, second: Any) -> bool:
-    if isinstance(first, CodeType) and isinstance(second, CodeType):
-        constants = first.co_consts, second.co_consts
-        alike = _shape(first) == _shape(second) and len(constants[0]) == len(constants[1])
-        return alike and all(map(_does_the_same, *constants))
-    return type(first) is type(second) and repr(first) == repr(second)
-
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-def _definition(code: CodeType) -> tuple[Any, ...] | None:
-    """Return a function's definition in its source, if that certainly is the code that runs."""
-    text = "".join(linecache.getlines(code.co_filename))
-    try:
-        functions, codes = _parsed(text) if text else ([], [])
-    except (SyntaxError, ValueError):
-        return None
-    place = code.co_firstlineno, code.co_name
-    nodes = [node for at, node in functions if at == place]
-    made = [c for c in codes if (c.co_firstlineno, c.co_name) == place]
-    if len(nodes) != 1 or len(made) != 1 or not _does_the_same(made[0], code):
-        return None
-    # Defaults are known by their values, and decorators by what they made.
-    arguments = nodes[0].args
-    kinds = (arguments.posonlyargs, arguments.args, [arguments.vararg],
-             arguments.kwonlyargs, [arguments.kwarg])  # fmt: skip
-    names = tuple(tuple(a.arg for a in kind if a is not None) for kind in kinds)
-    kind = type(nodes[0]).__name__.removeprefix("Async")
-    return kind, isinstance(nodes[0], ast.AsyncFunctionDef), names, _bare(nodes[0].body)
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> tuple[list[tuple[tuple[int, str], _Function]], list[CodeType]]:
-    """Return the functions of a source with their places, and the code of all of them."""
-    functions = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, _Function):
-            decorators = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(d.lineno for d in decorators)])
-            functions.append(((first, getattr(node, "name", "<lambda>")), node))
-    codes = [compile(text, "<source>", "exec", dont_inherit=True)]
-    for code in codes:
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return functions, codes
-
-
-def _bare(node: Any) -> Any:
-    """Return a syntax tree as plain values: no places, docstrings, annotations, empty parts."""
-    if isinstance(node, list):
-        # A bare constant does nothing; a docstring is one.
-        kept = (n for n in node if not (isinstance(n, ast.Expr) and _is_constant(n.value)))
-        return tuple(map(_bare, kept))
-    if not isinstance(node, ast.AST):
-        return type(node).__name__, repr(node)
-    skipped = ("kind", "type_comment", "ctx", "returns", "annotation")
-    given = ((name, value) for name, value in ast.iter_fields(node) if name not in skipped)
-    full = ((name, _bare(value)) for name, value in given if value is not None and value != [])
-    return type(node).__name__, *full
-
-
-def _is_constant(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant)

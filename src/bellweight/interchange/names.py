@@ -95,7 +95,7 @@ class Names:
         if self.given is not None:
             return len(names), names, None
         if self._are_numbers(names):
-            order = sorted(range(len(names)), key=lambda i: (int(names[i]), names[i]))
+            order = sorted(range(len(names)), key=lambda i: (*_size(names[i]), names[i]))
         elif state is None:
             order = _first_seen(used, len(names))
         else:
@@ -161,6 +161,12 @@ def _successions(state: Any, code: Any, count: int) -> list[tuple[int, int]]:
         change = (state[part] == state[after]) & (first != second)
         found.append(np.unique(first[change] * count + second[change]))
     return [divmod(both, count) for both in np.unique(np.concatenate(found)).tolist()]
+
+
+def _size(name: str) -> tuple[int, str]:
+    """Return what sorts the digits of numbers by size, however many there are."""
+    digits = name.lstrip("0")
+    return len(digits), digits
 
 
 def _is_short(name: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bellweight.common import files
 from bellweight.models import TabularModel
 from bellweight.models.tabular import Sense
 
@@ -62,7 +63,7 @@ class Notes:
                 {name: str(word) for name, word in words.items()},
                 None if initial is None else [float(chance) for chance in initial],
             )
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        except files.DAMAGE:
             return None
         most = 2**31 if kept is None else len(kept)
         inside = all(0 <= place < most for place in places)

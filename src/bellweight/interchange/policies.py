@@ -119,7 +119,7 @@ def read_policy(path: str | os.PathLike[str], model: TabularModel) -> TablePolic
     for where, (state, action, chance) in _rows(source):
         try:
             table[states[str(state)], actions[str(action)]] += float(chance)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             raise FileError(
                 f"{source}, {where}: state {state!r}, action {action!r}, probability {chance!r}: "
                 "expected a state and an action of the model and a number"

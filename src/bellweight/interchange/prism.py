@@ -220,7 +220,7 @@ def _header(lines: Lines, rows: Iterator[str], lengths: tuple[int, ...]) -> list
     parts = next(rows, "").split()
     if len(parts) not in lengths or not all(part.isdecimal() for part in parts):
         raise lines.wrong(f"{' '.join(parts)!r}, expected a header of {lengths[-1]} whole numbers")
-    return [int(part) for part in parts]
+    return [lines.whole(part, 2**31) for part in parts]
 
 
 def _reward_file(source: Path, reward: str | None) -> Path:

@@ -26,6 +26,7 @@ SUM_TOLERANCE = 1e-5
 
 INIT = "init"
 _GZIP = b"\x1f\x8b"  # how compressed files begin
+_DIGITS = 20  # of a whole number: Python itself refuses to read thousands of them
 NO_LABEL = "__NOLABEL__"  # how Storm writes that a choice has no name
 _NUMBER = re.compile(r"_?(0|[1-9]\d{0,8})")
 
@@ -103,7 +104,8 @@ class Lines:
 
     def whole(self, text: str, below: int) -> int:
         """Return a whole number from 0 to below - 1."""
-        if not (text.isdecimal() and text.isascii() and int(text) < below):
+        is_short = text.isdecimal() and text.isascii() and len(text) <= _DIGITS
+        if not is_short or int(text) >= below:
             raise self.wrong(f"{text!r}, expected a whole number below {below}")
         return int(text)
 

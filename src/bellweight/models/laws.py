@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import fsum
 from typing import Any, Self
 
 import numpy as np
@@ -51,8 +52,8 @@ class Law(Short):
 
     @property
     def mean(self) -> float:
-        """The expected value."""
-        return float(self.values @ self.chances)
+        """The expected value, the same on every machine: models are told apart by it."""
+        return fsum(self.values * self.chances)
 
     @classmethod
     def certain(cls, value: float) -> Self:
@@ -70,14 +71,15 @@ class Law(Short):
     @classmethod
     def poisson(cls, mean: float, limit: int) -> Self:
         """Return the Poisson law conditioned on being at most `limit`."""
-        from scipy.special import gammaln
-
         checks.positive(mean, "mean")
         top = checks.count(limit, "limit", least=0)
         values = np.arange(top + 1, dtype=np.float64)
-        exponent = values * np.log(mean) - gammaln(values + 1.0)
-        mass = np.exp(exponent - exponent.max())
-        return cls(values, mass / mass.sum())
+        # From the likeliest value up and down: exponentials differ between machines.
+        likeliest = int(min(mean, top))
+        above = np.cumprod(mean / values[likeliest + 1 :])
+        below = np.cumprod(values[likeliest:0:-1] / mean)[::-1]
+        mass = np.concatenate([below, [1.0], above])
+        return cls(values, mass / fsum(mass))
 
 
 @files.storable("Independent")

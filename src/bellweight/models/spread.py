@@ -53,7 +53,8 @@ class Box:
 
     def _at(self, shares: FloatArray) -> FloatArray:
         """Return the distinct points at shares (n, d) of the sides, in the order given."""
-        points = self.low + (self.high - self.low) * shares
+        # The sum may be rounded to a number beyond the side.
+        points = np.clip(self.low + (self.high - self.low) * shares, self.low, self.high)
         whole = np.clip(np.rint(points), np.ceil(self.low), np.floor(self.high))
         found = np.where(self.whole, whole, points)
         first = np.unique(found, axis=0, return_index=True)[1]

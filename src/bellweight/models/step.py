@@ -235,7 +235,16 @@ class StepModel(FunctionModel):
         if self.vectorised:
             own = (self.step, self.cost, self.admissible)
             written = tuple(identity.digest(function) for function in own)
-        return identity.digest((written, numbers, laws, self.nodes, self.weights))
+        # The last digits of nodes that stand for a law differ between machines.
+        found = (self.nodes, self.weights) if self.noise_laws is None else self._nodes_chosen
+        return identity.digest((written, numbers, laws, *found))
+
+    @property
+    def _nodes_chosen(self) -> tuple[Any, ...]:
+        """What decides the nodes that stand for laws."""
+        if self.are_draws:
+            return self.draws, self.draws_seed
+        return (self.quadrature if self.has_quadrature else None, self.n_nodes)
 
     def with_draws(self, seed: int) -> StepModel:
         """Return this model with other draws in its expectations."""

@@ -93,9 +93,16 @@ class TabularModel(files.Saved):
         put(self, "action_labels", named and checks.distinct(named, "action_labels"))
         self._check_order(n_states)
         put(self, "cost", self._checked_cost(n_pairs))
-        checks.transition_rows(transition, lambda row: f"row {row} ({self.pair_name(row)})")
+        largest = checks.transition_rows(
+            transition, lambda row: f"row {row} ({self.pair_name(row)})"
+        )
         put(self, "transition", transition)
         put(self, "discount", checks.discount_factor(self.discount))
+        if self.discount * largest >= 1.0:
+            raise ModelError(
+                f"discount is {self.discount!r} and a transition row sums to {largest!r}, which "
+                "together discount nothing: divide the rows by their sums"
+            )
         initial = checks.distribution(self.initial, "initial", n_states, self.state_name)
         put(self, "initial", initial)
         checks.one_of(self.sense, "sense", ("min", "max"))

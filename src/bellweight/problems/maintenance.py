@@ -45,7 +45,8 @@ def machine_maintenance(
     checks.count(n, "n", least=2)
     size = checks.count(levels, "levels", least=2)
     slow = np.linspace(0.2, 0.6, n) if wear is None else wear
-    dear = np.geomspace(4.0, 0.25, n) if burden is None else burden
+    # Rounded, as the last digits of powers differ between machines.
+    dear = np.round(np.geomspace(4.0, 0.25, n), 12) if burden is None else burden
     chance = checks.float_array(slow, "wear", (n,))
     weight = checks.float_array(dear, "burden", (n,))
     wrong = checks.first_index((chance < 0.0) | (chance > 1.0))

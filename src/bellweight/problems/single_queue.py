@@ -15,6 +15,7 @@ from scipy import sparse
 
 from bellweight.common import checks, memory
 from bellweight.common.checks import FloatArray
+from bellweight.common.doubled import doubled, multiply
 from bellweight.common.status import ModelError
 from bellweight.models import TabularModel
 
@@ -78,8 +79,23 @@ def single_queue(
 def geometric(n_states: int, decay: float) -> FloatArray:
     """Return probabilities proportional to decay^x on 0, ..., n_states - 1."""
     checks.positive(decay, "decay", below=1.0)
-    mass = decay ** np.arange(n_states, dtype=np.float64)
+    mass = _powers(decay, n_states)
     return np.asarray(mass / mass.sum())
+
+
+def _powers(base: float, n: int) -> FloatArray:
+    """Return base^0, ..., base^(n - 1), right to the last digit.
+
+    NumPy's powers differ between machines, and models are told apart by their data.
+    """
+    exponent = np.arange(n)
+    found, square = doubled(np.ones(n)), doubled(np.full(1, base))
+    while exponent.any():
+        factor = doubled(np.where(exponent % 2 == 1, square.high, 1.0))
+        factor.low[:] = np.where(exponent % 2 == 1, square.low, 0.0)
+        found, square = multiply(found, factor), multiply(square, square)
+        exponent //= 2
+    return found.high
 
 
 def _initial(initial: Any, n_states: int, decay: float) -> Any:

@@ -345,7 +345,9 @@ class AlpProgram:
             return face
         auditor = self.auditor
         bounds = auditor.bounds, auditor.bound_cost
-        coef = open_coefficients.decided(self.rows, self._columns, bounds, face)
+        coef = open_coefficients.decided(
+            self.rows, self._columns, bounds, face.coef, face.tight, face.dual
+        )
         if coef is None:
             return face
         found = auditor.scan(face.moments, coef.high)

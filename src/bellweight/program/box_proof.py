@@ -28,6 +28,8 @@ to what slopes make of the rounding of states: far from zero, neighbouring state
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from bellweight.common.checks import FloatArray
@@ -54,6 +56,15 @@ def violation_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> flo
         return None
     forms = forms_of(rows.basis, model.dimension, coef)
     assert forms is not None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _largest(rows, model, coef, forms)
+    return found if found is not None and np.isfinite(found) else None
+
+
+def _largest(
+    rows: EventRows, model: StepModel, coef: FloatArray, forms: list[Form]
+) -> float | None:
+    """Return the bound by the way that the declarations allow; not finite where values are not."""
     if model.bends is None:
         return _by_cells(rows, model, coef, forms)
     if model.dimension == 1:
@@ -89,7 +100,9 @@ def no_bound(rows: EventRows, model: StepModel) -> str:
         return ""
     if _first_states(model) is None:
         return "the first states have no finite law"
-    return why_not(rows, model) or "there are too many pieces: use fewer nodes of the noise"
+    return why_not(rows, model) or (
+        "there are too many pieces (use fewer nodes of the noise), or the values are too large"
+    )
 
 
 def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repaired | None:
@@ -109,6 +122,8 @@ def repaired_in_box(rows: EventRows, model: StepModel, coef: FloatArray) -> Repa
     terms = float(chances @ np.abs(features) @ np.abs(coef))
     error = _SPARE * _UNIT * (len(coef) + len(states) + 64) * terms
     value = before - (1.0 + 4.0 * _UNIT) * drop - error
+    if not np.isfinite(value):
+        return None
     return Repaired(
         coef=lowered,
         value=value,
@@ -142,7 +157,7 @@ def _by_bends(rows: EventRows, model: StepModel, coef: FloatArray, form: Form) -
         states = np.unique(np.concatenate(turns))
         states = states[(states >= low) & (states <= high)][:, None]
         slack, cost = slacks_of(rows, coef, states, action)
-        worst, dear = max(worst, -float(slack.min())), max(dear, cost)
+        worst, dear = float(np.maximum(worst, -slack.min())), max(dear, cost)  # NaN stays
         steep = max(steep, float((np.abs(np.diff(slack)) / np.diff(states[:, 0])).max(initial=0.0)))
     return worst + _margin(rows, model, coef, [form], dear, steep)
 
@@ -185,7 +200,7 @@ def _by_cells(rows: EventRows, model: StepModel, coef: FloatArray, forms: list[F
             centre = np.vstack([centre[kept], new_centre])
             left = np.vstack([left[kept], new_left])
             above = np.concatenate([above[kept], bound])
-        worst = max(worst, float(above.max()))
+        worst = float(np.maximum(worst, above.max()))  # NaN stays
     assert model.lipschitz is not None
     return worst + _margin(rows, model, coef, forms, dear, model.lipschitz.cost)
 
@@ -247,6 +262,8 @@ def _margin(
     that is rounded moves V by its slope, and the rest by `steep`.
     """
     ends = np.array([model.lower, model.upper])
+    if len(forms) > model.dimension:  # some are functions of several coordinates
+        ends = np.array(list(product(*ends.T)))
     terms = float(np.abs(np.asarray(rows.basis(ends))).max(axis=0) @ np.abs(coef))
     far = np.abs(ends).max(axis=0)
     moved = steep * float(far.sum())

@@ -148,8 +148,8 @@ class StreamedRows(RowSource):
         try:
             found = json.loads(self._kept_in.read_text(encoding="utf-8"))
             label, keys, self.passes = found["of"], found["keys"], int(found["passes"])
-            known = np.array(keys, dtype=np.int64)
-        except (KeyError, TypeError, ValueError) as problem:
+            known = np.array(keys, dtype=np.int64).reshape(len(keys))
+        except (OSError, *files.DAMAGE) as problem:
             raise ArgumentError(
                 f"{self._kept_in} holds no rows that a run has kept ({problem}): name another file"
             ) from None
@@ -158,6 +158,8 @@ class StreamedRows(RowSource):
                 f"{self._kept_in} holds rows of another model, basis, seed or number of states: "
                 "name another file"
             )
+        if len(known) and not 0 <= known.min() <= known.max() < self.n_pairs:
+            raise ArgumentError(f"{self._kept_in} holds a row that is none of this run: delete it")
         return known
 
     def _keep(self, keys: IntArray) -> None:

@@ -102,6 +102,10 @@ class ListedRows(RowSource):
     def asked(self, coef: FloatArray, *, sizes: bool) -> Any:
         """Prepare what blocks need to judge coefficients; with `sizes`, those of terms as well."""
 
+    def with_cost(self, cost: FloatArray) -> ListedRows | None:
+        """Return the same rows with other costs (N,) on the right, None where that is not known."""
+        return None
+
     def slacks(self, coef: FloatArray, states: slice) -> tuple[FloatArray, FloatArray]:
         """Return slacks (n,) of all pairs of a range of states, and the states' values."""
         block, every = self.block(states), slice(0, states.stop - states.start)

@@ -17,7 +17,6 @@ from bellweight.common.doubled import Doubled, doubled, stacked
 from bellweight.common.status import SolverError
 from bellweight.program.row_source import RowSource
 from bellweight.program.simplex import VertexSearch
-from bellweight.program.solution import OptimalFace
 
 _MOST_STEPS = 50  # and this many more for each function: some five are the rule
 _MOST_STEPS_EACH = 3
@@ -27,16 +26,18 @@ def decided(
     rows: RowSource,
     columns: IntArray,
     bounds: tuple[FloatArray, FloatArray],
-    face: OptimalFace,
+    coef: FloatArray,
+    tight: IntArray,
+    dual: FloatArray,
 ) -> Doubled | None:
     """Return the coefficients (K,) to take, or None where the optimum is unique.
 
-    `columns` are the functions that take part, and `bounds` (b, K) their coefficient bounds with
-    costs (b,).
+    `columns` are the functions that take part, `bounds` (b, K) their coefficient bounds with costs
+    (b,), and `dual` (t,) is an optimal one on the tight rows at an optimum `coef`.
     """
-    held = face.tight[face.dual > tolerances.POSITIVE * face.dual.sum()]
+    held = tight[dual > tolerances.POSITIVE * dual.sum()]
     limits, limit_cost = bounds
-    active = limits @ face.coef >= limit_cost
+    active = limits @ coef >= limit_cost
     if len(held) + active.sum() >= len(columns):
         return None
     even = rows.even_moments
@@ -47,6 +48,6 @@ def decided(
     both = stacked(doubled(limits), opposed), np.append(limit_cost, opposed_cost)
     try:
         most = _MOST_STEPS + _MOST_STEPS_EACH * len(columns)
-        return VertexSearch(rows, columns, both, most).run(even, face.tight, held).coef
+        return VertexSearch(rows, columns, both, most).run(even, tight, held).coef
     except SolverError:  # the other answer is optimal, too
         return None

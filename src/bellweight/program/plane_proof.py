@@ -87,7 +87,7 @@ def worst_in_plane(
             bounds = bounds.only(kept).joined(search.bounds(halves))
             done += len(halves)
         left -= done
-        worst = max(worst, float(bounds.above.max()))
+        worst = float(np.maximum(worst, bounds.above.max()))  # NaN stays
         dear = max(dear, search.cost)
     return WorstInPlane(worst, dear, steep)
 

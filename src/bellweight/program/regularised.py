@@ -28,6 +28,7 @@ from bellweight.common.checks import FloatArray, IntArray
 from bellweight.common.doubled import Doubled, dot, doubled
 from bellweight.common.status import ArgumentError, SolverError, Status
 from bellweight.common.threads import one_thread
+from bellweight.program import open_coefficients
 from bellweight.program.active_set import optimum
 from bellweight.program.doubts import doubts_of, rounded_coefficients, rounded_rows
 from bellweight.program.listed_rows import ListedRows
@@ -103,6 +104,7 @@ class PenaltyProgram:
             raise SolverError(
                 Status.FAILED, "neither Newton steps nor an active set came to an end"
             )
+        solution = self._with_nothing_open(solution, reference)
         return replace(solution, seconds=time.perf_counter() - began)
 
     @property
@@ -160,6 +162,29 @@ class PenaltyProgram:
         answer = _Answer(found.coef, found.keys, found.dual, found.excess)
         solution = self.audited(answer, exact, found.passes, found.steps)
         return replace(solution, moments=moments)
+
+    def _with_nothing_open(self, found: Solution, reference: FloatArray | None) -> Solution:
+        """Choose the coefficients that the dual does not determine; the dual does not change."""
+        rows = self.rows
+        if found.status is not Status.OPTIMAL:
+            return found
+        if len(found.keys) >= len(self.functions.kept) or not self._can_be_precise:
+            return found
+        cost = np.array(rows.pair_cost)
+        cost[found.keys] += self.regularisation * found.dual
+        paid = rows.with_cost(cost)
+        if paid is None:
+            return found
+        coef = open_coefficients.decided(
+            paid, self.functions.kept, _no_bounds(rows), found.coef, found.keys,
+            found.dual,
+        )  # fmt: skip
+        if coef is None:
+            return found
+        answer = _Answer(coef, found.keys, found.dual, -rows.slacks_and_terms(coef.high)[0])
+        exact = precise_moments(rows, found.moments, reference)
+        again = self.audited(answer, exact, found.passes + 1, found.rounds)
+        return replace(again, moments=found.moments) if again.status is Status.OPTIMAL else found
 
     def audited(self, answer: _Answer, moments: Doubled, passes: int, steps: int) -> Solution:
         """Return an answer with its audit, on unscaled data.
@@ -432,6 +457,10 @@ class _Run:
         if float(np.abs(inner).max()) > _FARTHEST * program.largest_value:
             coef = program.coordinates.coef(inner / np.linalg.norm(inner))
             raise SolverError(Status.UNBOUNDED, ray_text(program.rows.names, coef))
+
+
+def _no_bounds(rows: ListedRows) -> tuple[FloatArray, FloatArray]:
+    return np.zeros((0, rows.n_basis)), np.zeros(0)
 
 
 def _chunks(n: int) -> list[slice]:

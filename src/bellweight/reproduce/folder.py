@@ -83,7 +83,7 @@ def written(name: str, folder: Path | None) -> dict[str, Any] | None:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise FileError(f"cannot read {path}: {problem.strerror}") from None
-    except ValueError:
+    except files.DAMAGE:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("settings"), dict):
         raise FileError(f"{path} is damaged: delete it, or name another folder")
@@ -103,7 +103,7 @@ def reading(name: str, folder: Path | None) -> Iterator[None]:
     """Say which file is damaged if something in a document is missing or of another type."""
     try:
         yield
-    except (KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise FileError(
             f"{folder}/{name}.json is damaged: delete it, or name another folder"
         ) from None

@@ -43,7 +43,7 @@ class KeptBlocks(dict[tuple[int, int], FloatArray]):
             for name, numbers in blocks.items():
                 first, last = map(int, name.split("-"))
                 self[first, last] = np.array(numbers, dtype=np.float64).reshape(last - first)
-        except (AttributeError, KeyError, OSError, TypeError, ValueError) as problem:
+        except (OSError, *files.DAMAGE) as problem:
             raise ArgumentError(
                 f"{self._path} holds no blocks that a run has kept ({problem}): name another file"
             ) from None
