@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 
 BOUND = 1e-12  # a bound may be above the truth by this share: the rounding of the number itself
 USEFUL = 1e-4  # loss of a lower bound that a user would not notice
+TWICE = 1e-27  # a rounding error of a rounding error, each of a sum of some forty terms
 ROUNDED = 4e-15  # columns this close to dependent cannot be told from dependent ones
 _ENDS = {"CONVERGED", "CYCLING", "ITERATION_LIMIT"}
 _COLD = 300  # rows up to which the exact program starts without a guess
@@ -280,7 +281,9 @@ class _Judge:
         above = float(Fraction(certificate.value) - self.optimum)
         found.check(above <= allowed, "certificate value", f"above the optimum by {above:.3g}")
         more, allowed = float(Fraction(certificate.cost) - self.cost), SUMS * scale + self.zero
-        right = -allowed <= more <= allowed + SUMS * self.gross  # it may be rounded up
+        # It may be rounded up, also by what rounding may bring to states of much larger costs.
+        far = TWICE * float(np.abs(model.cost).max()) / (1.0 - model.discount) ** 3
+        right = -allowed <= more <= allowed + SUMS * self.gross + far
         found.check(right, "certificate cost", f"off by {more:.3g} of {scale:.3g}")
         checked = bw.verify(model, certificate)
         failed = [f"{c.term} {c.claimed}, {c.found}" for c in checked.checks if not c.passed]

@@ -172,7 +172,7 @@ class Stacked(Basis):
 
     Examples:
         >>> bw.Stacked(bw.Affine(), bw.PiecewiseLinear([2]))
-        Stacked(bases=(Affine(), PiecewiseLinear(kinks=(2))))
+        Stacked(bases=(Affine(), PiecewiseLinear(kinks=(2,))))
     """
 
     bases: tuple[Basis, ...]

@@ -36,7 +36,7 @@ _UNIT_TWICE = 2.0**-100
 _EXTRA = 16  # roundings of a sum beyond those of its terms: products, differences, sizes, a rest
 _HIGHEST = 64  # exponent of a variable
 _BLOCK = 1 << 16  # states taken at a time
-_COUNTED = 1 << 20  # entries that are counted at a time: they are widened for it
+_COUNTED = 1 << 16  # entries that are counted at a time, or as many as there are counts
 _DENSE = 400  # states up to which a policy's values start from a dense solve
 _FEW_ROWS = 0.5  # of a table, the most that are copied
 _MOST_SWEEPS = 1_000_000
@@ -227,8 +227,8 @@ def _initial_value(model: TabularModel, values: Values, unit: float) -> tuple[fl
 def most_entering(rows: sparse.csr_array) -> int:
     """Return the most entries of a column: how many terms a state's inflow has."""
     counts = np.zeros(rows.shape[1], dtype=np.int64)
-    for start in range(0, rows.nnz, _COUNTED):
-        counts += np.bincount(rows.indices[start : start + _COUNTED], minlength=len(counts))
+    for some in blocks(rows.nnz, max(_COUNTED, len(counts))):  # NumPy widens what it counts
+        counts += np.bincount(rows.indices[some], minlength=len(counts))
     return int(counts.max(initial=0))
 
 

@@ -50,7 +50,7 @@ class QueuePart:
             for name, result in self.results.items()
             if result.cost is not None
         ]
-        check = Row(EXACT, self.optimal_cost, self.optimal_cost, "only here to check")
+        check = Row(EXACT, self.optimal_cost, self.optimal_cost, "only to check")
         return (*found, check)
 
     @property
@@ -101,8 +101,8 @@ class QueuePart:
         assert result.cost is not None
         loss = self.loss(result.cost.mean)
         if name in BY_HAND:
-            return "optimal, but unproven" if loss < 0.01 else f"{loss:.0f} % too dear, unproven"
-        return "optimal, and proven" if loss < 0.01 else f"{loss:.1f} % too dear"
+            return "optimal, unproven" if loss < 0.01 else f"{loss:.0f} % too dear"
+        return "optimal, proven" if loss < 0.01 else f"{loss:.1f} % too dear"
 
 
 def run(tell: Tell) -> QueuePart:
