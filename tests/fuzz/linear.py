@@ -115,7 +115,8 @@ def _greedy(
             found.check(False, "greedy", f"{taken} is not admissible in {state}")
             return
         gap = float(taken @ price - (mine @ price).min())
-        allowed = 1e-9 * float((np.abs(mine) @ sizes).max()) + 1e-300
+        noise = 1e-30 * typical(model.action_cost)  # coefficients that are rounding of a zero
+        allowed = 1e-9 * float((np.abs(mine) @ sizes).max()) + noise
         found.check(gap <= allowed, "greedy", f"state {state}: worse by {gap:.3g}")
 
 

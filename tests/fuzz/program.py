@@ -68,13 +68,16 @@ def solved(found: Findings, model: Any, basis: Any, method: Any, **options: Any)
     return None
 
 
+def largest_error(truth: Exact, zero: float) -> float:
+    """Return how far the objective of a run that says it solved the program may be off."""
+    return OBJECTIVE * abs(float(truth.objective)) + SUMS * float(truth.size) + zero
+
+
 def check_objective(found: Findings, result: Any, truth: Exact, zero: float) -> None:
     """A run that says it solved the program has its objective."""
     size, objective = float(truth.size), float(truth.objective)
     off = float(Fraction(result.objective) - truth.objective)
-    if result.status.name == "INACCURATE" or abs(off) <= (
-        OBJECTIVE * abs(objective) + SUMS * size + zero
-    ):
+    if result.status.name == "INACCURATE" or abs(off) <= largest_error(truth, zero):
         return
     dropped = [text for text in result.warnings if "dropped" in text]
     kind = "objective, dropped" if dropped and off < 0.0 else "objective"

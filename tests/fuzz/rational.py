@@ -242,7 +242,7 @@ def _solve(rows: Rows, moments: list[Fraction], wanted: list[int] | None) -> Exa
         left = [v for v, b in zip(simplex.level, simplex.basis, strict=True) if b >= n]
         if any(left):
             raise UnreachableError("exact simplex: the moments cannot be reached")
-        simplex.drive_out()
+    simplex.drive_out()
     cost = none.copy()
     cost[:n] = rows.cost
     simplex.minimise(cost)

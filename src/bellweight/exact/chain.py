@@ -137,9 +137,11 @@ class Chain:
     ) -> FloatArray:
         """Return x corrected by what it leaves, until that is no more than enough."""
         best, smallest = x, np.inf
+        size = self._size(x, constant, transposed)
         for _ in range(_REFINEMENTS):
             residual = self.residual(x, constant, transposed=transposed)
-            off = self._off(residual, x, constant, transposed)
+            shares = np.abs(residual) / size
+            off = float(shares.sum() if transposed else shares.max())
             if not off < smallest:
                 break
             best, smallest = x, off
@@ -148,19 +150,19 @@ class Chain:
             x = x + solve(residual)
         return best
 
-    def _off(
-        self, residual: FloatArray, x: FloatArray, constant: FloatArray, transposed: bool
-    ) -> float:
-        """Return what a residual is judged by.
+    def _size(
+        self, x: FloatArray, constant: FloatArray, transposed: bool
+    ) -> FloatArray | float:
+        """Return what residuals are judged by.
 
-        For values, the largest share of its own equation's terms: solvers leave errors relative to
-        the largest value, and states whose values are small beside it are to be as exact. An
-        occupancy has mass one, and is judged by the whole.
+        For values, each by its own equation's terms (S,): solvers leave errors relative to the
+        largest value, and states whose values are small beside it are to be as exact. An occupancy
+        has mass one, and is judged by the whole.
         """
         if transposed:
-            return float(np.abs(residual).sum())
+            return 1.0
         size = self.residual(np.abs(x), np.abs(constant), transposed=False) + 2.0 * np.abs(x)
-        return float(np.max(np.abs(residual) / np.where(size > 0.0, size, 1.0)))
+        return np.where(size > 0.0, size, 1.0)
 
     @cached_property
     def _at_once(self) -> Band | None:

@@ -294,6 +294,8 @@ def _terms(rows: Matrix, cost: FloatArray, inner: FloatArray, unit: float) -> Fl
     # Terms that cancel, or are all zero, still carry the rounding error of the coefficients, which
     # is at least that of a typical cost.
     reach = abs(rows) @ np.full(len(inner), np.abs(inner).max())
+    if sparse.issparse(rows):  # where a state follows itself, entries have cancelled already
+        reach = np.full(len(cost), reach.max(initial=0.0))
     rounding = np.finfo(float).eps / tolerances.TIGHT * (reach + unit)
     terms = np.abs(cost) + abs(rows) @ np.abs(inner) + rounding
     return np.asarray(np.where(terms > 0.0, terms, 1.0))

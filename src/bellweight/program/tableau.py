@@ -193,7 +193,9 @@ class Tableau:
         share, value = self.shares.high[entering], self.dual.high
         value = np.where(self._as_zero, 0.0, value)
         falling = np.where(self.short, share * np.sign(value) > 0.0, share > 0.0)
-        falling |= self.is_unit & (value == 0.0) & (share != 0.0)
+        terms = np.abs(self.rows.high[entering]) @ np.abs(self.inverse.high)
+        is_real = np.abs(share) > tolerances.DOUBLED_ROUNDING * terms
+        falling |= self.is_unit & (value == 0.0) & is_real
         limited = np.flatnonzero(falling)
         if len(limited) == 0:
             has_bounds = bool((self.keys[self.n_columns :] < 0).any())
