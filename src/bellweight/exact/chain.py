@@ -150,9 +150,7 @@ class Chain:
             x = x + solve(residual)
         return best
 
-    def _size(
-        self, x: FloatArray, constant: FloatArray, transposed: bool
-    ) -> FloatArray | float:
+    def _size(self, x: FloatArray, constant: FloatArray, transposed: bool) -> FloatArray | float:
         """Return what residuals are judged by.
 
         For values, each by its own equation's terms (S,): solvers leave errors relative to the
