@@ -117,7 +117,7 @@ def test_requested_half_width_is_reached(small_queue: bw.TabularModel) -> None:
 
 def test_a_horizon_too_short_for_the_half_width_is_refused(small_queue: bw.TabularModel) -> None:
     with pytest.raises(
-        bw.errors.ArgumentError, match=r"horizon 10 leaves out up to .* use a horizon of"
+        bw.errors.ArgumentError, match=r"horizon 10 leaves out more than .* use a horizon of"
     ):
         bw.evaluate(small_queue, bw.Uniform(), half_width=0.8, horizon=10)
 

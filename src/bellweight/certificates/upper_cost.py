@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bellweight.common import checks
-from bellweight.evaluation.evaluate import evaluate
+from bellweight.evaluation.evaluate import evaluate, long_enough
 from bellweight.models import Model
 from bellweight.policies import Policy
 from bellweight.simulation import default_horizon, one_sided
 
 HORIZON = "the cost after the horizon is not known"
-_TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more
+_TAIL_SHARE = 1e-3  # of the cost: the simulated horizon leaves out no more, about
 _EPISODES = 10_000
 _FEWEST = 100
 _STEPS = 10_000_000  # of all episodes by default, until discount^t is below 0.001
@@ -40,14 +38,11 @@ def upper_cost(
 
     Without a bound on the cost after the horizon the mean is returned, no horizon, and the reason.
     """
-    found = evaluate(model, policy, episodes, seed=seed, jobs=jobs)
+    few = evaluate(model, policy, min(episodes, _FEWEST), seed=seed, jobs=jobs)
+    small = _TAIL_SHARE * max(abs(few.mean), 1e-300)
+    horizon = long_enough(model, policy, small, few.horizon)
+    found = evaluate(model, policy, episodes, horizon=horizon, seed=seed, jobs=jobs)
     if found.tail_bound is None:
         return found.mean, None, f"{HORIZON}: {found.tail_reason}"
-    horizon = found.horizon
-    wanted = _TAIL_SHARE * max(abs(found.mean), 1e-300)
-    while found.tail_bound is not None and found.tail_bound > wanted:
-        longer = np.log(wanted / found.tail_bound) / np.log(model.discount)
-        horizon += int(np.ceil(longer)) + 1
-        found = evaluate(model, policy, episodes, horizon=horizon, seed=seed, jobs=jobs)
     margin = one_sided(found.half_width, episodes, confidence)
-    return found.mean + margin + (found.tail_bound or 0.0), horizon, ""
+    return found.mean + margin + found.tail_bound, horizon, ""

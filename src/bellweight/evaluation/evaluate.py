@@ -257,7 +257,13 @@ def evaluate(
         raise ArgumentError("give episodes or half_width, not both")
     else:
         target = checks.positive(half_width, "half_width")
-        steps = _long_enough(model, policy, target, steps, chosen=horizon is not None)
+        longer = long_enough(model, policy, target, steps)
+        if horizon is not None and longer > steps:
+            raise ArgumentError(
+                f"horizon {steps} leaves out more than half_width {target:g}: use a horizon of "
+                f"about {longer}, or leave it out"
+            )
+        steps = longer
         costs = _until(rollout, target, steps, seed, jobs, resume)
     return _evaluation(costs, steps, seed, backend_of(model).tail(policy, steps))
 
@@ -386,19 +392,13 @@ def _until(
     return costs
 
 
-def _long_enough(model: Model, policy: Policy, target: float, steps: int, *, chosen: bool) -> int:
-    """Return a horizon whose tail is within the target; refuse a shorter one the user chose."""
+def long_enough(model: Model, policy: Policy, target: float, steps: int) -> int:
+    """Return a horizon, of some steps at least, whose tail is within the target where known."""
     for _ in range(_MOST_LONGER):
         tail = backend_of(model).tail(policy, steps)[0]
         if tail is None or tail <= target:
-            return steps
-        longer = steps + int(np.ceil(np.log(target / tail) / np.log(model.discount)))
-        if chosen:
-            raise ArgumentError(
-                f"horizon {steps} leaves out up to {tail:.4g}, more than half_width {target:g}: "
-                f"use a horizon of about {longer}, or leave it out"
-            )
-        steps = longer
+            break
+        steps += max(1, int(np.ceil(np.log(target / tail) / np.log(model.discount))))
     return steps
 
 
