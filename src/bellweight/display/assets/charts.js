@@ -6,7 +6,7 @@
   const spoken = document.getElementById("spoken");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const PAPER = 640; // pixels that a chart may take on paper
-  const LOW = 300; // pixels that a chart may be high there, if it has no row for each name
+  const LOW = 300; // pixels that a chart may be high there, unless names need their room
   const MANY = 6; // names below a chart
   const MORE = 80; // pixels that turned names take
   const NARROW = 500; // pixels below which names beside a chart are broken into short lines
@@ -32,7 +32,7 @@
 
   function height(spec, place) {
     const usual = Number(place.dataset.height);
-    if (printing) return spec.wide ? usual : Math.min(usual, LOW);
+    if (printing) return spec.wide || spec.layout.xaxis.tickangle ? usual : Math.min(usual, LOW);
     return isTurned(spec, place) ? usual + MORE : usual;
   }
 
