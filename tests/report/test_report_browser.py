@@ -502,7 +502,19 @@ def test_no_table_is_cut_on_a_desk(kind: str, read: Read) -> None:
     assert read(kind).page.evaluate(CUT) == []
 
 
-@pytest.mark.parametrize("kind", ["result", "demo", "clinic"])
+OVERLAPPING = """() => [...document.querySelectorAll("[data-chart]")].flatMap((place) => {
+  const axis = place._fullLayout.xaxis;
+  if (!axis.ticktext || axis.tickangle !== 30) return [];
+  const boxes = [...place.querySelectorAll(".xtick text")].map((one) => one.getBBox());
+  const apart = axis._length / (axis.range[1] - axis.range[0]);
+  const step = axis.tickvals[1] - axis.tickvals[0];
+  // Lines of turned names lie beside each other if this is more than their height.
+  return boxes.filter((box) => apart * step * Math.sin(Math.PI / 6) < box.height)
+    .map(() => place.closest("figure").dataset.key);
+})"""
+
+
+@pytest.mark.parametrize("kind", ["result", "demo", "clinic", "kinks"])
 def test_on_paper_charts_are_whole_and_light(
     kind: str, pages: Callable[[str], Path], visit: Open
 ) -> None:
@@ -511,6 +523,7 @@ def test_on_paper_charts_are_whole_and_light(
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.wait_for_timeout(500)
     assert page.evaluate(CUT_WORDS) == []
+    assert page.evaluate(OVERLAPPING) == []
     wide = "[...document.querySelectorAll('.chart svg.main-svg')].map((one) => one.clientWidth)"
     assert max(page.evaluate(wide)) <= 640
     kept = (

@@ -21,9 +21,9 @@
   const data = (spec) =>
     isDark() ? JSON.parse(JSON.stringify(spec.data).replaceAll("#0072B2", "#4AA3E0")) : spec.data;
 
-  // Many names below a narrow chart are turned: each takes one line, and the chart is higher.
+  // Many names below a narrow chart, or on paper, are turned: each takes one line. The chart is higher.
   const isTurned = (spec, place) =>
-    place.clientWidth < NARROW && spec.layout.xaxis.ticktext?.length > MANY;
+    (printing || place.clientWidth < NARROW) && spec.layout.xaxis.ticktext?.length > MANY;
 
   const turned = (axis) => ({
     ...axis, tickangle: 90,
@@ -32,8 +32,9 @@
 
   function height(spec, place) {
     const usual = Number(place.dataset.height);
-    if (printing) return spec.wide || spec.layout.xaxis.tickangle ? usual : Math.min(usual, LOW);
-    return isTurned(spec, place) ? usual + MORE : usual;
+    if (isTurned(spec, place)) return usual + MORE;
+    const named = spec.wide || spec.layout.xaxis.tickangle;
+    return printing && !named ? Math.min(usual, LOW) : usual;
   }
 
   function layout(spec, place) {
