@@ -24,6 +24,7 @@ from bellweight.cli.main import run
 from bellweight.common import files
 from bellweight.report.comparison_page import results_page
 from bellweight.report.document import result_document
+from bellweight.report.sections import cut
 from bellweight.report.subject import Subject
 
 
@@ -404,3 +405,10 @@ def test_nothing_is_made_of_rounding_errors(tmp_path: Path) -> None:
     assert "no policy is cheaper" in text
     assert "there is no residual" in text
     assert "part of the sum" not in text
+
+
+def test_a_long_state_is_cut_after_a_comma() -> None:
+    state = ", ".join(f"booked[day {k}] = 5" for k in range(1, 31))
+    assert cut(state, 60) == "booked[day 1] = 5, booked[day 2] = 5, booked[day 3] = 5, …"
+    assert cut("x" * 80, 60) == "x" * 58 + "…"
+    assert cut("short, enough", 60) == "short, enough"
