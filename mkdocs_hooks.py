@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent
 NOTEBOOKS = ROOT / "notebooks"
 PICTURES = Path(os.environ.get("GALLERY", ROOT / "build" / "gallery"))
 
+_MOST_OF_ONE_PANEL = 1_100  # dots of the width
 _EXAMPLE = re.compile(r"<!-- example: (\w+) -->")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _SCRIPT = re.compile(r'<mi mathvariant="script">([A-Z])</mi>')
@@ -72,7 +73,7 @@ def _example(name: str) -> str:
 
 {words}
 
-![{title}](gallery/{name}.png){{ .picture }}
+{_picture(title, f"gallery/{name}.png", (PICTURES / f"{name}.png").read_bytes())}
 
 ??? example "{name}.py"
 
@@ -86,6 +87,12 @@ def _example(name: str) -> str:
 {textwrap.indent(printed.rstrip(), "    ")}
     ```
 """
+
+
+def _picture(words: str, address: str, png: bytes) -> str:
+    """Return the Markdown of a picture; a broad one has several panels beside each other."""
+    broad = " .broad" * (int.from_bytes(png[16:20], "big") > _MOST_OF_ONE_PANEL)
+    return f"![{words}]({address}){{ .picture{broad} }}"
 
 
 def _notebook(path: Path, config: Any) -> list[File]:
@@ -107,7 +114,7 @@ def _notebook(path: Path, config: Any) -> list[File]:
             picture = base64.b64decode(output["data"]["image/png"])
             name = f"{path.stem}-{number}.png"
             found.append(File.generated(config, f"notebooks/{name}", content=picture))
-            parts.append(f"![What the cell draws]({name}){{ .picture }}")
+            parts.append(_picture("What the cell draws", name, picture))
     parts.append(f"[The notebook]({path.name}) runs in Jupyter.")
     page = "\n\n".join(parts)
     return [File.generated(config, f"{place}.md", content=page), *found]

@@ -1,4 +1,4 @@
-"""`solve_alp` against HiGHS on the full matrix: 250,000 rows, 4 columns.
+"""The program of the queue, 250,000 rows with 4 unknowns, against HiGHS on all rows at once.
 
 The peer gets what makes the program solvable at all: our well-conditioned coordinates, rows scaled
 to largest entry one, and a matrix that is already built. It is tried in the primal and the dual

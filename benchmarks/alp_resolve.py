@@ -1,4 +1,4 @@
-"""A re-solve after a small change of weights: at most two streamed passes over the rows.
+"""A solve after a small change of weights should need at most two passes over the rows.
 
 A change is *small* when the weights move by at most 0.02 in the 1-norm and stay in the same region:
 the range of states that carries all but 0.1 % of what is mixed in reaches at most 100 states (0.2 %

@@ -1,4 +1,4 @@
-"""A billion rows of the paper's network through the cutting planes, drawn in blocks, never stored.
+"""A program with a billion rows: they are drawn in blocks, in every pass again, and never stored.
 
     python benchmarks/billion.py [--states 56e6] [--kept rows.json] [--record billion.json]
 

@@ -1,4 +1,4 @@
-"""The clinics: seconds to choose the weights, against the paper's, and greedy simulation.
+"""Seconds to choose the weights of two clinics, against the paper's, and to simulate a policy.
 
 2,048 episodes of 688 steps per occupancy estimate, compilation apart.
 """

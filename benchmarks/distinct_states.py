@@ -1,4 +1,4 @@
-"""Distinct constraint states of the network: growth, beside sorting them with NumPy."""
+"""Finding the distinct ones among states that were drawn, beside sorting them with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the exact methods and DIA grow with the number of transitions, beside their peers.
+"""How CPU time grows with the number of transitions, for the exact methods and DIA.
 
 Grids of 2, 3, 4 and 6 dimensions and random graphs, at two discounts. The exponent is that of a
 line through the logarithms of CPU seconds and transitions. Memory is slower than cache, so plain
@@ -51,11 +51,12 @@ PASSED = 20_000_000  # transitions of the plain passes that are timed together
 MOST_FLOW = 1e-10  # residual of the flow balance of an occupancy
 ACCURACY = 2e-14  # of the peers, relative to the largest value, times the expected steps
 PATIENCE = 5.0  # times our CPU seconds that a peer may take
-FACTORISED = {"grid-2": 100_000, "grid-3": 10_000}  # states up to which a peer factorises
+# States up to which a peer factorises.
+FACTORISED = {"grid of 2 dimensions": 100_000, "grid of 3 dimensions": 10_000}
 REPEATED = 0.1  # seconds below which a time is the best of three
 SHAPES: dict[str, Callable[[int], bw.TabularModel]] = {
-    **{f"grid-{d}": partial(grid, d) for d in (2, 3, 4, 6)},
-    "random": random_graph,
+    **{f"grid of {d} dimensions": partial(grid, d) for d in (2, 3, 4, 6)},
+    "random graph": random_graph,
 }
 
 Peer = Callable[[], np.ndarray | None]
@@ -67,7 +68,7 @@ def run(*, quick: bool = False) -> list[Line]:
     sizes, peer_sizes = (QUICK_SIZES, QUICK_SIZES[-1:]) if quick else (SIZES, PEER_SIZES)
     for name, make in SHAPES.items():
         for discount in DISCOUNTS:
-            tag = f"{name} {discount}"
+            tag = f"{name}, discount {discount}"
             found: dict[str, list[float]] = {}
             counts = []
             for n in sizes:
@@ -79,7 +80,7 @@ def run(*, quick: bool = False) -> list[Line]:
                 for work, seconds in measured.items():
                     found.setdefault(work, []).append(seconds)
                 if n in peer_sizes:
-                    lines.append(against_peers(name, f"optimal.peer {tag}", model))
+                    lines.append(against_peers(name, f"optimal.peer {tag},", model))
             lines += _growth(tag, counts, found)
     return lines
 
@@ -121,7 +122,7 @@ def _multiplied(indptr, indices, data, vector, found, turns):  # type: ignore[no
 def _growth(tag: str, counts: list[int], found: dict[str, list[float]]) -> list[Line]:
     """Return the exponents in the number of transitions, with the times in the notes."""
     passes = found.pop("pass")
-    note = f"one plain pass: exponent {exponent(counts, passes):.2f}"
+    note = f"of one plain pass over the table the exponent is {exponent(counts, passes):.2f}"
     lines = []
     for work, taken in found.items():
         line = growth(f"{work} {tag}", counts, taken, MOST_GROWTH, "transitions")
@@ -138,7 +139,7 @@ def _growth_in_passes(
     units = [seconds / unit for seconds, unit in zip(taken, passes, strict=True)]
     found = exponent(counts, units)
     pairs = ", ".join(f"{n:,}: {unit:,.0f}" for n, unit in zip(counts, units, strict=True))
-    note = f"transitions and plain passes: {pairs}"
+    note = f"transitions, and plain passes over the table that take as long: {pairs}"
     if found > MOST_MORE_PASSES and max(taken) < MOMENT:
         return Line(
             name, skipped=f"an exponent of {found:.2f}, but of times decided by noise; {note}"
@@ -166,7 +167,7 @@ def against_peers(shape: str, name: str, model: bw.TabularModel) -> Line:
     accuracy = ACCURACY / (1.0 - model.discount)
     notes.append(f"values agree to {apart:.1e}, the peers' accuracy is {accuracy:.0e}")
     best = min(times, default=budget)
-    return Line(f"{name} {model.n_states:,}", ours, "s", best, best / ours, 1.0, False,
+    return Line(f"{name} {model.n_states:,} states", ours, "s", best, best / ours, 1.0, False,
                 tuple(notes), "" if apart <= 10 * accuracy else "the values differ")  # fmt: skip
 
 

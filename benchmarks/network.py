@@ -1,4 +1,4 @@
-"""Greedy simulation of the eight-dimensional network: the general loops against one by hand.
+"""Simulating a greedy policy of eight queues: the general code against code written for them only.
 
 One thread each, the same quadratic value function, the same random numbers, the same costs. The
 second line is the same simulation through `evaluate` with two workers against one.

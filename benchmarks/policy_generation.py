@@ -1,4 +1,4 @@
-"""Seconds to generate a policy for the network, against the paper's on a 64-core node.
+"""Seconds to find a policy for the network, against those the paper tells of a 64-core node.
 
 5,000 constraint states, 4,000 episodes of 1,379 steps per occupancy estimate, compilation apart.
 PIA oscillates and never settles; it gets 20 iterations.

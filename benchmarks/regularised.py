@@ -1,4 +1,4 @@
-"""The regularised program of the network, 90,000 x 45, by Newton steps.
+"""The regularised program of the network, 90,000 rows with 45 unknowns, by Newton steps.
 
 The unit of time is one pass over the rows, measured in the same run: the first line says how many
 a step takes, the second how many steps there are from cold. The third holds the dual of a small

@@ -1,4 +1,4 @@
-"""A pass over the sampled rows of the network, against a kernel written by hand for this network.
+"""A pass over sampled rows of the network, against code written for this network only.
 
 The peer (`hand_network.worst_rows`) does only the arithmetic of the least slack in each state. Both
 use one thread and the same states. Growth and memory are those of passes over more and more states;

@@ -48,7 +48,10 @@ NAMES = (
     *QUICK_NAMES,
 )
 MOST_LOST = 0.2
-PEERS = ("highspy", "quantecon", "numpy", "scipy", "numba")
+PEERS = {  # packages, and their names in prose
+    "highspy": "HiGHS", "quantecon": "QuantEcon", "numpy": "NumPy", "scipy": "SciPy",
+    "numba": "Numba",
+}  # fmt: skip
 
 
 def main() -> int:
@@ -127,19 +130,31 @@ def page(sections: Mapping[str, Sequence[Line]], *, quick: bool) -> str:
     from billion import recorded  # loads the library
 
     found = machine()
-    versions = ", ".join(f"{name} {found[name]}" for name in ("python", *PEERS))
+    versions = ", ".join(f"{name} {found[key]}" for key, name in PEERS.items())
     text = [
         "# Benchmarks",
         "",
-        f"Made by `make bench-page{' ARGS=--quick' if quick else ''}`. Every ratio is against a",
-        "peer measured in the same run: above 1 ours is faster. Growth is the exponent of CPU time",
-        "in the size of the problem: 1 is linear. Figures that miss their target are shown like",
-        "the others. Where other work keeps a machine busy, threads and workers cannot gain. In",
-        "brackets stands the case: a kind of model, or its shape, its discount and its states.",
+        "How fast Bellweight is, beside a peer that does the same work: another library, code",
+        "written for one problem only, or the paper. Ours and the peer run on the same machine,",
+        "shortly after each other; only the paper's times are those that it prints.",
         "",
-        f"Machine: {found['processor']}, {found['cores']} cores, {found['platform']}; {versions}.",
-        f"Load when the page was written: {found['load']:.1f}."
-        + (" Quick mode: small sizes, whose times are noisy." if quick else ""),
+        "- **ratio**: how many times faster ours is than the peer. Below 1 the peer is faster.",
+        "- **growth**: the exponent of CPU time in the size of the problem. 1 is linear: twice the",
+        "  size takes twice as long. 2 is quadratic.",
+        "- **growth in plain passes**: the same, where the unit of time is one product of the",
+        "  table with a vector. 0 says that larger tables take no more such products.",
+        "- **target**: the least ratio, or the most of our figure, that we demand of ourselves.",
+        "- **verdict**: `ok` or MISSED, the target. SKIPPED says that nothing could be judged: the",
+        "  times were too short to tell from noise, or other work kept the second core busy.",
+        "- In brackets stands the case that was measured.",
+        "",
+        f"`make bench-page{' ARGS=--quick' if quick else ''}` made this page.",
+        "",
+        f"Machine: {found['processor']}, {found['cores']} cores, {found['platform']}; "
+        f"Python {found['python']}, {versions}.",
+        "",
+        f"Processes that wanted a core when the page was written: {found['load']:.1f}."
+        + (" These are small sizes, whose times are noisy." if quick else ""),
         "",
     ]
     for name, lines in sections.items():

@@ -1,4 +1,4 @@
-"""Row generation on the sampled program of the network, 90,000 x 45, against HiGHS on all of it.
+"""A program of 90,000 rows with 45 unknowns, by adding rows as needed, against HiGHS on all rows.
 
 The peer gets the program in our well-conditioned coordinates, rows scaled, in the primal form; the
 faster of its runs with and without presolve counts. The second line changes the objective, from the

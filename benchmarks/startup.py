@@ -1,4 +1,4 @@
-"""What the first seconds cost: CPU seconds of a cold and a warm start, by kind of model.
+"""CPU seconds of a first solve, when nothing is compiled yet, and of a later one.
 
 Each start is a process of its own; a cold one has an empty folder for compiled code. Importing is
 not counted. `rows` is a solve without simulation, `judged` the judgement that follows it.
@@ -17,8 +17,8 @@ from measure import Line
 TITLE = "The first seconds"
 FIGURES = {
     "startup.rows": "a solve without simulation, nothing compiled before",
-    "startup.judged": "the judgement after it, nothing compiled before",
-    "startup.changed": "solving again with another number",
+    "startup.judged": "simulating its policy beside others, nothing compiled before",
+    "startup.changed": "what a changed parameter adds to a solve",
 }
 MOST = {"rows": 8.0, "judged": 16.0, "changed": 0.5}
 QUICK_KINDS = ("event",)
@@ -82,8 +82,8 @@ def run(*, quick: bool = False) -> list[Line]:
                 file.write(_SCRIPT)
             cold, warm = _started(script, kind, folder), _started(script, kind, folder)
         lines += [
-            Line(f"startup.{name} {kind}", max(cold[name], 0.0), target=most, limit=True,
-                 notes=(f"warm {max(warm[name], 0.0):.2g} s",))
+            Line(f"startup.{name} {kind} model", max(cold[name], 0.0), target=most, limit=True,
+                 notes=(f"compiled before: {max(warm[name], 0.0):.2g} s",))
             for name, most in MOST.items()
         ]  # fmt: skip
     return lines

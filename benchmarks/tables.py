@@ -1,4 +1,4 @@
-"""Large tables: growth of time with their size, memory, `verify` beside `certify`, and a peer.
+"""How time grows on large random tables, what memory they take, and the peers of the optimum.
 
 Random tables with ten actions, ten successors each, and fifty functions. The model is made from
 rows that the caller keeps, so making it takes twice its memory. Memory is the most that a step
@@ -71,7 +71,7 @@ def run(*, quick: bool = False) -> list[Line]:
         lines.append(growth(f"tables.{name}", transitions, seconds, MOST_GROWTH, "transitions"))
     share = taken[-1]["verify"] / taken[-1]["certify"]
     lines.append(Line("tables.verify/certify", share, "times", target=MOST_VERIFY, limit=True))
-    lines.append(against_peers("random", "tables.peer", model))
+    lines.append(against_peers("random graph", "tables.peer", model))
     if not quick:  # of a small table, blocks of a fixed size are most of the memory
         most, notes = _most_allocated(model)
         lines.append(Line("tables.memory", most, "matrices", target=MOST_MEMORY, limit=True,

@@ -92,3 +92,6 @@ def test_the_notebooks_are_shown_with_their_outputs(site: Path) -> None:
         assert "What the cell draws" in text
         assert (site / "notebooks" / path.name).exists()
     assert "none below 117.15" in pages(site)["notebooks/queue.html"]
+    # Several panels are readable on a phone, because they scroll there.
+    assert 'class="picture broad"' in pages(site)["notebooks/queue.html"]
+    assert 'class="picture broad"' not in pages(site)["notebooks/network.html"]

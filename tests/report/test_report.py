@@ -24,6 +24,7 @@ from bellweight.cli.main import run
 from bellweight.common import files
 from bellweight.report.comparison_page import results_page
 from bellweight.report.document import result_document
+from bellweight.report.sections import cut
 from bellweight.report.subject import Subject
 
 
@@ -66,7 +67,7 @@ def test_a_report_tells_all_there_is_to_tell(result: bw.Result, tmp_path: Path) 
     assert result.model_digest in text
     assert "CONVERGED" in text
     assert "temperature" in text
-    shown = re.findall(r'<th scope="row" class="number">(\d+)</th>', body(path))
+    shown = re.findall(r'<th scope="row" [^>]*data-name="iteration">(\d+)</th>', body(path))
     assert shown == [str(n + 1) for n in range(len(result.history))], "as charts number them"
     assert "greedy_bound" not in text
 
@@ -300,7 +301,7 @@ def test_an_estimated_gap_is_told_with_its_confidence(tmp_path: Path) -> None:
     text = words(bw.report(result, tmp_path / "page.html", certificate=certificate, episodes=100))
     assert f"cheaper by more than {certificate.bound:,.0f}" in text
     assert "with 95 % confidence" in text
-    assert "leave out a tail without a useful bound" in text  # it is above the cost
+    assert "the cost after them has no useful bound" in text  # it is above the cost
 
 
 def test_a_cycle_shows_its_phases(tmp_path: Path) -> None:
@@ -404,3 +405,10 @@ def test_nothing_is_made_of_rounding_errors(tmp_path: Path) -> None:
     assert "no policy is cheaper" in text
     assert "there is no residual" in text
     assert "part of the sum" not in text
+
+
+def test_a_long_state_is_cut_after_a_comma() -> None:
+    state = ", ".join(f"booked[day {k}] = 5" for k in range(1, 31))
+    assert cut(state, 60) == "booked[day 1] = 5, booked[day 2] = 5, booked[day 3] = 5, …"
+    assert cut("x" * 80, 60) == "x" * 58 + "…"
+    assert cut("short, enough", 60) == "short, enough"

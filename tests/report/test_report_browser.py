@@ -178,6 +178,14 @@ def write_linear(path: Path) -> None:
     bw.report(found, path, episodes=200)
 
 
+def write_clinic(path: Path) -> None:
+    """More variables with longer names than fit below a chart."""
+    model = bw.problems.scheduling("small")
+    simulation = bw.Simulation(20)
+    found = bw.solve(model, bw.Affine(), bw.Fixed(), simulation=simulation, judge=False)
+    bw.report(found, path, episodes=20)
+
+
 def write_steps(path: Path) -> None:
     """A stock of whole units with more actions than an axis has room for."""
     n = 31
@@ -232,6 +240,7 @@ KINDS = {
     "kinks": (write_kinks, 4),
     "optimal": (write_optimal, 4),
     "linear": (write_linear, 5),
+    "clinic": (write_clinic, 5),
     "steps": (write_steps, 5),
     "comparison": (write_comparison, 2),
     "several": (write_several, 4),
@@ -493,7 +502,19 @@ def test_no_table_is_cut_on_a_desk(kind: str, read: Read) -> None:
     assert read(kind).page.evaluate(CUT) == []
 
 
-@pytest.mark.parametrize("kind", ["result", "demo"])
+OVERLAPPING = """() => [...document.querySelectorAll("[data-chart]")].flatMap((place) => {
+  const axis = place._fullLayout.xaxis;
+  if (!axis.ticktext || axis.tickangle !== 30) return [];
+  const boxes = [...place.querySelectorAll(".xtick text")].map((one) => one.getBBox());
+  const apart = axis._length / (axis.range[1] - axis.range[0]);
+  const step = axis.tickvals[1] - axis.tickvals[0];
+  // Lines of turned names lie beside each other if this is more than their height.
+  return boxes.filter((box) => apart * step * Math.sin(Math.PI / 6) < box.height)
+    .map(() => place.closest("figure").dataset.key);
+})"""
+
+
+@pytest.mark.parametrize("kind", ["result", "demo", "clinic", "kinks"])
 def test_on_paper_charts_are_whole_and_light(
     kind: str, pages: Callable[[str], Path], visit: Open
 ) -> None:
@@ -501,6 +522,8 @@ def test_on_paper_charts_are_whole_and_light(
     page.emulate_media(media="print")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.wait_for_timeout(500)
+    assert page.evaluate(CUT_WORDS) == []
+    assert page.evaluate(OVERLAPPING) == []
     wide = "[...document.querySelectorAll('.chart svg.main-svg')].map((one) => one.clientWidth)"
     assert max(page.evaluate(wide)) <= 640
     kept = (
@@ -511,6 +534,29 @@ def test_on_paper_charts_are_whole_and_light(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     ink = "getComputedStyle(document.querySelector('.chart .xtick text')).fill"
     assert page.evaluate(ink) == "rgb(27, 31, 36)"
+
+
+def test_many_names_below_a_chart_are_shown_to_the_last(read: Read) -> None:
+    """They are turned, and the last would reach beyond the chart if it made no room."""
+    page = read("clinic").page
+    named = page.evaluate(
+        "document.querySelector('[data-key=value] .chart').layout.xaxis.ticktext.length"
+    )
+    assert named > 12
+    ticks = page.locator("[data-key=value] .xtick text")
+    shown = "all => all.filter((one) => getComputedStyle(one).display !== 'none').length"
+    assert ticks.evaluate_all(shown) == named
+
+
+def test_on_a_phone_a_number_that_heads_a_row_says_what_it_counts(
+    pages: Callable[[str], Path], visit: Open
+) -> None:
+    page = visit(pages("result"), width=390).page
+    heads = page.locator("section[aria-labelledby=convergence] > .stacked tbody th")
+    told = "one => [getComputedStyle(one, '::before').content, one.textContent]"
+    assert heads.first.evaluate(told) == ['"iteration"', "1"]
+    named = page.locator("section[aria-labelledby=cost] > .stacked tbody th").last
+    assert named.evaluate(told)[0] == "none"
 
 
 def test_choosing_a_line_in_the_key_hides_it(pages: Callable[[str], Path], visit: Open) -> None:

@@ -121,6 +121,7 @@ def test_an_event_policy_worse_than_random_is_warned_of() -> None:
     assert result.cost.mean == result.judgement.cost.mean
     assert len(notes) == 1
     assert notes[0].startswith("the policy is worse than acting at random")
+    assert ", acting at random " in notes[0]
     assert "more constraint states" in notes[0]
 
 

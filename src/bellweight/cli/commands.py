@@ -47,7 +47,8 @@ def solve(
         str | None,
         typer.Option(
             metavar="BASIS",
-            help=f"{parse.BASES}. [default: poly:3, event models poly:2, linear models affine]",
+            help=f"{parse.BASES}. [default: poly:3, event models poly:2, step models kinks:10, "
+            "factored models kinks:3, linear models affine]",
             rich_help_panel=BASIS,
         ),
     ] = None,

@@ -219,7 +219,7 @@ def _advice(result: Result, commands: Commands) -> str:
     if result.status in _CAN_GO_ON:
         return commands.go_on
     if result.status is Status.CYCLING:
-        return "--step-size adaptive"
+        return "the same with --step-size adaptive"
     if not result.status.is_success:
         return result.status.remedy
     cost, bound = result.cost, result.lower_bound

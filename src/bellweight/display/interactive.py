@@ -334,7 +334,8 @@ def _axis(
         texts = [_broken(names[k], _LETTERS_A_LINE).replace(" ", _FIXED_SPACE) for k in places]
         axis |= {"tickvals": list(places), "ticktext": texts, "automargin": True}
         if names_x and sum(map(len, texts)) > _LETTERS_BELOW:
-            axis["tickangle"] = 30
+            # The last names would be left out: they reach beyond the chart until it makes room.
+            axis |= {"tickangle": 30, "ticklabeloverflow": "allow"}
     else:
         axis |= {"separatethousands": True, "automargin": not names_x, "exponentformat": "none"}
     return axis

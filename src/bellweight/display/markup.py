@@ -53,12 +53,15 @@ def to_html(table: Table, *, links: Mapping[str, str] | None = None) -> str:
         if links and first in links:
             head_cell = f'<a href="{escape(links[first])}">{head_cell}</a>'
         cells = [
-            f'<td class="{side}{" none" * (cell == "-")}" '
+            f'<td class="{side}{" none" * (cell in ("", "-"))}" '
             f'data-name="{escape(column.heading, quote=True)}">'
             f"{_number(cell) if side == 'number' else escape(cell)}</td>"
             for cell, side, column in zip(others, sides[1:], columns[1:], strict=True)
         ]
-        lines.append(f'<th scope="row" class="{sides[0]}">{head_cell}</th>{"".join(cells)}')
+        lines.append(
+            f'<th scope="row" class="{sides[0]}"{_counted(first, columns[0].heading)}>'
+            f"{head_cell}</th>{''.join(cells)}"
+        )
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     below = "".join(f'<p class="note">{prose(note)}</p>' for note in table.notes)
@@ -68,6 +71,11 @@ def to_html(table: Table, *, links: Mapping[str, str] | None = None) -> str:
         f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         f"{below}\n"
     )
+
+
+def _counted(head: str, heading: str) -> str:
+    """Return what tells of a head without a letter what it counts, where rows are blocks."""
+    return "" if re.search(r"[^\W\d_]", head) else f' data-name="{escape(heading, quote=True)}"'
 
 
 def prose(text: str) -> str:

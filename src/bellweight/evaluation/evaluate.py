@@ -201,6 +201,7 @@ _COST_COLUMNS = (
 )
 
 
+_TAIL = "The tail is the cost after the last step, which is not simulated."
 _COMMON = ("episodes", "horizon", "seed")  # the same for all policies of a comparison
 _TEXTS = ("interval", "paired")
 
@@ -211,7 +212,8 @@ def _numbers(told: Table) -> Table:
 
 def _table(title: str, rows: Sequence[dict[str, Any]], columns: tuple[Column, ...]) -> Table:
     reasons = dict.fromkeys(f"Tail: {row['tail_reason']}." for row in rows if row["tail_reason"])
-    return Table(title, columns, tuple(rows), tuple(reasons))
+    known = any(row["tail_bound"] is not None for row in rows)
+    return Table(title, columns, tuple(rows), (*(_TAIL,) * known, *reasons))
 
 
 def evaluate(

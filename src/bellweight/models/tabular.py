@@ -261,8 +261,8 @@ class TabularModel(files.Saved):
 
     def __repr__(self) -> str:
         return (
-            f"TabularModel({self.name!r}: {self.n_states} states, {self.n_pairs} pairs, "
-            f"{self.transition.nnz} transitions, discount {self.discount:g})"
+            f"TabularModel({self.name!r}: {self.n_states:,} states, {self.n_pairs:,} pairs, "
+            f"{self.transition.nnz:,} transitions, discount {self.discount:g})"
         )
 
     def _check_order(self, n_states: int) -> None:

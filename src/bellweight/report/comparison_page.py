@@ -144,7 +144,7 @@ def _sections(
         if len(same) == len(results) and len({chart.x_names for chart in same}) == 1:
             yield Section(key, heading, lead, _shared(same, list(results)))
     facts = [
-        (name, f"{method_text(result.method)} {_settings(result.method)}")
+        (name, f"{method_text(result.method)} Settings: {_settings(result.method)}.")
         for name, result in results.items()
     ]
     seeds = sorted({result.seed for result in results.values()})

@@ -35,6 +35,10 @@ _SMOOTHED = (
     " DIA matches the weights to its smoothed policy; the occupancy drawn here is that of the "
     "greedy policy, so some difference remains."
 )
+_DIFFERENCES = (
+    "Differences are between weights and occupancy, or between their moments: the averages of the "
+    "basis functions. Contraction is a sum of differences divided by the one before."
+)
 _PROVEN = " With these settings its convergence is proven."
 _AUDIT = {
     "violation": "largest violation of a row",
@@ -83,15 +87,11 @@ def _cards(subject: Subject) -> Iterator[Card]:
     simulated = subject.evaluation or result.judgement
     if subject.half_width is not None and simulated is not None:
         tail = simulated.tail_bound
-        left = "an unknown tail"
+        left = "is not known"
         if tail is not None and cost is not None:
             useless = tail > abs(cost)
-            left = (
-                "a tail without a useful bound"
-                if useless
-                else f"a tail of at most {short_text(tail, 3)}"
-            )
-        kind = f"95 % interval; {simulated.horizon:,} steps, which leave out {left}"
+            left = "has no useful bound" if useless else f"is at most {short_text(tail, 3)}"
+        kind = f"95 % interval; {simulated.horizon:,} steps, the cost after them {left}"
     if cost is not None:
         yield Card(subject.interval(), f"expected discounted cost of the policy ({kind})")
     if low is not None:
@@ -227,15 +227,17 @@ def _phases(result: Result) -> tuple[Table, ...]:
         {
             "phase": name,
             "cost": phase.cost.mean,
-            "half_width": phase.cost.half_width or None,
+            "half_width": phase.cost.half_width,
+            "interval": interval_text(phase.cost.mean, phase.cost.half_width, between="±"),
             "ties": "decided by ties" if phase.is_constant else None,
         }
         for name, phase in named
     )
     columns = (
         Column("phase", "phase"),
-        Column("cost", "cost", number_text),
-        Column("half_width", "95 % half-width", number_text),
+        Column("cost", "", None),
+        Column("half_width", "", None),
+        Column("interval", "cost"),
         Column("ties", "policy", right=False),
     )
     used = tuple(c for c in columns if any(row[c.key] is not None for row in rows))
@@ -296,7 +298,8 @@ def _history(result: Result) -> Table:
     whole = sum(record.seconds for record in result.history)
     compiled = whole > _COMPILED * result.seconds
     notes = ("The seconds of the first iteration contain compilation.",) * compiled
-    return Table("Iterations", used, rows, notes)
+    compares = any(row["one_norm"] is not None for row in rows)
+    return Table("Iterations", used, rows, (_DIFFERENCES,) * compares + notes)
 
 
 def _residuals(result: Result) -> Section:

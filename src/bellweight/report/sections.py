@@ -16,6 +16,7 @@ from bellweight.display.charts import Chart, HeatMap, Picture, palette_of
 from bellweight.display.interactive import figure, folded, numbers, scripts
 from bellweight.display.markup import prose
 from bellweight.display.page import page
+from bellweight.policies import Uniform
 
 _MOST_LETTERS = 300
 _MOST_ROWS = 20  # longer tables are folded away
@@ -108,6 +109,8 @@ def settings_facts(thing: Any) -> list[tuple[str, str]]:
 def _said(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
+    if isinstance(value, Uniform):
+        return "acting at random"
     return value if isinstance(value, str) else cut(repr(value))
 
 
@@ -123,8 +126,12 @@ def origin() -> list[tuple[str, str]]:
 
 
 def cut(text: str, most: int = _MOST_LETTERS) -> str:
-    """Return a text cut to at most this many letters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Return a text cut to at most this many letters, after a comma where one is near."""
+    if len(text) <= most:
+        return text
+    kept = text[: most - 2]
+    before = kept.rpartition(", ")[0]
+    return f"{before}, …" if 2 * len(before) > most else f"{kept}…"
 
 
 def percent(part: float, whole: float) -> str:

@@ -15,6 +15,7 @@ from bellweight.certificates.certifying import certify
 from bellweight.common import checks, files, identity
 from bellweight.common.status import ArgumentError, BellweightError
 from bellweight.display.presentable import Presentable
+from bellweight.display.table import capital
 from bellweight.evaluation.evaluate import Comparison, Evaluation, compare, evaluate
 from bellweight.models import Model
 from bellweight.report.comparison_page import comparison_page, plan_page, results_page
@@ -163,9 +164,10 @@ class _Study:
                 doubts.append(f"no certificate could be made: {problem}")
         if certificate is not None and certificate.kind == "unproven":
             doubts.append(
-                f"No bound is proven: {certificate.reason}. A bound needs {certificate.gap.advice}."
+                f"No bound is proven. {capital(certificate.reason)}. A bound needs "
+                f"{certificate.gap.advice}."
                 if certificate.value_kind == "unproven"
-                else f"What the policy can lose is not proven: {certificate.reason}."
+                else f"What the policy can lose is not proven. {capital(certificate.reason)}."
             )
         return Subject(result, evaluation, certificate, tuple(doubts))
 

@@ -216,7 +216,7 @@ def _random_note(backend: Backend[Any], found: Judgement) -> str:
     gap, random = found.minus_random, found.random
     if gap is None or random is None or _is_better(gap, found.cost):
         return ""
-    costs = f"it costs {found.cost}, Uniform() {random}{_paired(found, gap)}"
+    costs = f"it costs {found.cost}, acting at random {random}{_paired(found, gap)}"
     if _is_same(gap, found.cost):
         if not backend.actions_matter():
             return ""

@@ -106,8 +106,10 @@ def _weights_text(result: Result) -> str:
     last = result.reported
     took = f"{n} iteration{'s' if n > 1 else ''} in {result.seconds:.2g} s"
     if last.noise_ratio is not None:
-        error = "" if last.noise_ratio == 0.0 else f" within {last.noise_ratio:.2g} standard errors"
-        return f"{took}; they agree with what was simulated{error}"
+        if last.noise_ratio == 0.0:
+            return f"{took}; they agree with what was simulated"
+        error = f"{short_text(last.noise_ratio, 2)} standard errors"
+        return f"{took}; what was simulated differs from them by at most {error}"
     if last.sup_norm is None:
         return f"as given; solved in {result.seconds:.2g} s"
     if last.sup_norm == 0.0:
@@ -203,10 +205,8 @@ def _bound_facts(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _phase_text(phase: CyclePhase) -> str:
-    mean, width = phase.cost.mean, phase.cost.half_width
-    error = f" +- {number_text(width)}" if width else ""
     ties = " (constant value: decided by ties)" if phase.is_constant else ""
-    return f"cost {number_text(mean)}{error}{ties}"
+    return f"cost {phase.cost}{ties}"
 
 
 def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
@@ -229,7 +229,7 @@ def _cost_facts(result: Result) -> Iterator[tuple[str, str]]:
 def _simulated(found: Judgement) -> str:
     tail = "" if found.tail_bound is None else f", tail at most {short_text(found.tail_bound, 3)}"
     if found.tail_bound is not None and found.tail_bound > abs(found.cost.mean):
-        tail = ", the bound on its tail is of no use"
+        tail = ", without a useful bound on their tail"
     return f"{found.episodes:,} episodes of {found.horizon:,} steps{tail}"
 
 

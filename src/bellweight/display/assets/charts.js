@@ -6,7 +6,7 @@
   const spoken = document.getElementById("spoken");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const PAPER = 640; // pixels that a chart may take on paper
-  const LOW = 300; // pixels that a chart may be high there, if it has no row for each name
+  const LOW = 300; // pixels that a chart may be high there, unless names need their room
   const MANY = 6; // names below a chart
   const MORE = 80; // pixels that turned names take
   const NARROW = 500; // pixels below which names beside a chart are broken into short lines
@@ -21,9 +21,9 @@
   const data = (spec) =>
     isDark() ? JSON.parse(JSON.stringify(spec.data).replaceAll("#0072B2", "#4AA3E0")) : spec.data;
 
-  // Many names below a narrow chart are turned: each takes one line, and the chart is higher.
+  // Many names below a narrow chart, or on paper, are turned: each takes one line. The chart is higher.
   const isTurned = (spec, place) =>
-    place.clientWidth < NARROW && spec.layout.xaxis.ticktext?.length > MANY;
+    (printing || place.clientWidth < NARROW) && spec.layout.xaxis.ticktext?.length > MANY;
 
   const turned = (axis) => ({
     ...axis, tickangle: 90,
@@ -32,8 +32,9 @@
 
   function height(spec, place) {
     const usual = Number(place.dataset.height);
-    if (printing) return spec.wide ? usual : Math.min(usual, LOW);
-    return isTurned(spec, place) ? usual + MORE : usual;
+    if (isTurned(spec, place)) return usual + MORE;
+    const named = spec.wide || spec.layout.xaxis.tickangle;
+    return printing && !named ? Math.min(usual, LOW) : usual;
   }
 
   function layout(spec, place) {
