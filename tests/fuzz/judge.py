@@ -34,7 +34,7 @@ BOUND = 1e-12  # a bound may be above the truth by this share: the rounding of t
 USEFUL = 1e-4  # loss of a lower bound that a user would not notice
 TWICE = 1e-27  # a rounding error of a rounding error, each of a sum of some forty terms
 ROUNDED = 4e-15  # columns this close to dependent cannot be told from dependent ones
-ROUNDINGS = 10  # of the features that are tried
+ROUNDINGS = 40  # of the features that are tried
 _ENDS = {"CONVERGED", "CYCLING", "ITERATION_LIMIT"}
 _COLD = 300  # rows up to which the exact program starts without a guess
 

@@ -127,9 +127,10 @@ def certify(
         found = _exact(model, result, policy)
         problem = fault(found.content)
         return (_unheld(found, result, problem) if problem else found).sealed()
+    simulated = policy or result.policy
     run = _Estimate(
-        policy or result.policy,
-        chosen_episodes(episodes, model.discount),
+        simulated,
+        chosen_episodes(episodes, model, simulated),
         checks.positive(confidence, "confidence", below=1.0),
         result.fresh_seed if seed is None else checks.count(seed, "seed", least=0),
         jobs,

@@ -61,8 +61,9 @@ def found_gap(
     certain = found.lower_bound_kind == "exact"  # of the model itself, not of one with nodes
     if found.lower_bound is not None and certain and found.lower_bound >= bound:
         return found
-    n = chosen_episodes(episodes, model.discount)
-    cost, _, unknown = upper_cost(model, policy or result.policy, n, each, **settings)
+    simulated = policy or result.policy
+    n = chosen_episodes(episodes, model, simulated)
+    cost, _, unknown = upper_cost(model, simulated, n, each, **settings)
     if unknown:
         return Gap(cost, bound, "unproven", unknown, _MORE_PATHS, None, "estimated")
     proof = _RELAXED.format(f"{paths:,}")
