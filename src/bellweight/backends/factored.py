@@ -14,7 +14,11 @@ class FactoredBackend(FunctionBackend[FactoredModel]):
 
     lists_successors = False
     noun = "a factored model"
-    usual_basis = "kinks:3"
+
+    def __init__(self, model: FactoredModel) -> None:
+        super().__init__(model)
+        # Between two values nothing bends.
+        self.usual_basis = "affine" if max(model.sizes) == 2 else "kinks:3"
 
     def tail(self, policy: Policy, horizon: int) -> tuple[float | None, str]:
         return growing_tail(self.model.discount, self.model.largest_cost, 0.0, horizon), ""

@@ -48,7 +48,7 @@ def solve(
         typer.Option(
             metavar="BASIS",
             help=f"{parse.BASES}. [default: poly:3, event models poly:2, step models kinks:10, "
-            "factored models kinks:3, linear models affine]",
+            "linear models affine, factored models kinks:3, or affine if all values are 0 and 1]",
             rich_help_panel=BASIS,
         ),
     ] = None,
