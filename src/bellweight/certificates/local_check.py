@@ -254,7 +254,9 @@ def _sum_above(tables: list[Table], scope: tuple[int, ...]) -> Table:
 
 def _initial(structure: LocalStructure, parts: list[Part], ends: dict[int, int]) -> float:
     """Return a number that the expected value under the initial law is not below."""
-    terms, sizes, off = [], [], []
+    terms: list[float] = []
+    sizes: list[float] = []
+    off: list[float] = []
     for part in parts:
         laws = []
         for i, n in zip(part.scope, part.values.shape, strict=True):
