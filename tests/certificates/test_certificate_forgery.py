@@ -319,6 +319,14 @@ def test_probabilities_that_are_a_little_short_are_made_whole() -> None:
     assert bw.verify(model, found).passed
 
 
+def test_weights_miss_a_sum_of_one_by_what_rows_miss_in_every_step() -> None:
+    chances = np.full((2, 2), 0.5) * (1.0 - 4e-9)
+    model = bw.TabularModel.from_arrays([[1.0], [2.0]], [chances], 0.99, [0.5, 0.5])
+    found = bw.certify(model, bw.solve(model, bw.Polynomial(1), bw.DIA()))
+    assert found.greedy_bound is not None
+    assert bw.verify(model, found).passed
+
+
 def test_values_beyond_all_numbers_do_not_hide_the_rows_that_fail() -> None:
     # The 64th power of a far state times a huge coefficient is infinite: its row says nothing.
     model = bw.problems.single_queue(initial="empty")
