@@ -319,6 +319,14 @@ def test_probabilities_that_are_a_little_short_are_made_whole() -> None:
     assert bw.verify(model, found).passed
 
 
+def test_weights_miss_a_sum_of_one_by_what_rows_miss_in_every_step() -> None:
+    chances = np.full((2, 2), 0.5) * (1.0 - 4e-9)
+    model = bw.TabularModel.from_arrays([[1.0], [2.0]], [chances], 0.99, [0.5, 0.5])
+    found = bw.certify(model, bw.solve(model, bw.Polynomial(1), bw.DIA()))
+    assert found.greedy_bound is not None
+    assert bw.verify(model, found).passed
+
+
 def test_values_beyond_all_numbers_do_not_hide_the_rows_that_fail() -> None:
     # The 64th power of a far state times a huge coefficient is infinite: its row says nothing.
     model = bw.problems.single_queue(initial="empty")
@@ -664,3 +672,64 @@ def test_what_is_found_never_lies_above_the_optimum(
     optimum = float(model.initial @ bw.exact.optimal(model).values)
     assert found["value"] <= optimum + 1e-12 * optimum
     assert found["cost"] >= certificate.cost
+
+
+# Chances may add up to a little more than one: a huge constant must gain nothing from that
+
+
+MORE = 0.5 * (1.0 + 4e-9)
+
+
+def claimed_as_found(certificate: bw.Certificate, model: Any, **record: Any) -> bw.Certificate:
+    """Claim whatever `verify` finds for another record."""
+    claim = forged(certificate, record={**certificate.record, **record})
+    found = {check.term: check.found for check in bw.verify(model, claim).checks}
+    claim = forged(claim, value=found["value"], bound=claim.cost - found["value"])
+    if "repair" in found:
+        claim = forged(claim, repair=found["repair"])
+    assert bw.verify(model, claim).passed
+    return claim
+
+
+def test_a_constant_gains_nothing_from_initial_chances_above_one() -> None:
+    chances = np.full((2, 2, 2), 0.5)
+    model = bw.TabularModel.from_arrays([[1.0, 3.0], [2.0, 4.0]], chances, 0.9, [MORE, MORE])
+    found = bw.certify(model, bw.solve(model, bw.Polynomial(1), bw.Fixed("uniform")), bw.Uniform())
+    record = {**found.record, "coef": [2e9, 0.0]}
+    record.pop("rest", None)
+    claim = claimed_as_found(replace(found, record=record), model)
+    assert claim.value < model.initial @ bw.exact.optimal(model).values
+
+
+def test_rows_that_sum_to_less_have_the_residual_of_the_lowered_constant() -> None:
+    chances = np.array([[0.5, 0.5], [0.5, 0.5]]) * (1.0 + np.array([[4e-9], [-4e-9]]))
+    model = bw.TabularModel.from_arrays([[1.0], [1.0]], [chances], 0.9, [0.0, 1.0])
+    found = bw.certify(model, bw.solve(model, bw.Polynomial(1), bw.Fixed("initial")))
+    huge = forged(found, record={**found.record, "coef": [1e9, 0.0]})
+    checked = {check.term: check.found for check in bw.verify(model, huge).checks}
+    residual = 1.0 - (1.0 - 0.9 * (1.0 - 4e-9)) * checked["value"]
+    assert checked["weighted_residual"] == pytest.approx(residual, rel=1e-5)
+
+
+def test_a_constant_gains_nothing_from_noise_and_first_states_above_one() -> None:
+    law = Law([0.0, 1.0], [MORE, MORE])
+    model = replace(step()[1], noise=law, initial=[Law([0.0, 2.0], [MORE, MORE])])
+    rows = bw.SampledRows(np.linspace(0.0, 4.0, 9)[:, None])
+    result = bw.solve(model, bw.PiecewiseLinear([1.0, 2.5]), bw.Fixed(), rows=rows, judge=False)
+    found = bw.certify(model, result, bw.Uniform(), episodes=4, jobs=1)
+    claim = claimed_as_found(found, model, coef=[2e8, 0.0, 0.0, 0.0])
+    assert claim.value < 0.01  # from a constant no more than the least cost for all time follows
+
+
+def test_a_constant_gains_nothing_from_local_chances_above_one() -> None:
+    law, even = Law([0, 1], [MORE, MORE]), [0.5, 0.5]
+    model = bw.models.FactoredModel(
+        sizes=[2, 2], actions=["a", "b"], discount=0.9, initial=[law, law], compiled=False,
+        laws=[bw.models.Local([i], lambda level, action: even) for i in range(2)],
+        costs=[bw.models.Local([i], lambda level, action: 1.0 + level) for i in range(2)],
+    )  # fmt: skip
+    result = bw.solve(model, bw.Affine(), bw.Fixed(), judge=False)
+    found = bw.certify(model, result, bw.Uniform(), episodes=20)
+    table = {"scope": [0], "sizes": [2], "values": [2e9, 2e9]}
+    claim = claimed_as_found(found, model, tables=[table])
+    assert claim.value < 20.0  # costs are at least 2 in every step

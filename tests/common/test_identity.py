@@ -125,6 +125,41 @@ def with_attribute(given: Any) -> Callable[..., Any]:
     return inner
 
 
+class Scaled(np.ndarray[Any, Any]):
+    """An array with a number of its own."""
+
+    scale: float
+
+
+def scaled_array(scale: float) -> Any:
+    array = np.ones(3).view(Scaled)
+    array.scale = scale
+    return array
+
+
+def with_inner_global(SCALE: float) -> Callable[[], Any]:
+    def inner() -> Any:
+        def innermost() -> Any:
+            global SCALE  # noqa: PLW0602
+            return SCALE
+
+        return SCALE, innermost()
+
+    return inner
+
+
+DATA = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class made:
+    x: float = 1.0
+
+    def __call__(self):
+        return self.x + {}
+"""
+
+
 def long_array(change: float) -> Any:
     array = np.zeros(5_000)
     array[2_500] = change
@@ -147,7 +182,16 @@ MAKERS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "shape": (lambda s: enclosing(np.zeros(s)), (2, 3), (3, 2)),
     "type of array": (lambda t: enclosing(np.zeros(3, dtype=t)), np.int64, np.float64),
     "array of objects": (lambda n: enclosing(np.array([None, n], dtype=object)), 1, 2),
-    "sparse matrix": (lambda n: enclosing(sparse.csr_array([[0.0, n]])), 1.0, 2.0),
+    "kind of array": (lambda kind: enclosing(np.ones(3).view(kind)), np.ndarray, Scaled),
+    "attribute of an array": (lambda n: enclosing(scaled_array(n)), 1.0, 2.0),
+    "order of fields": (lambda f: enclosing(np.ones(1, [(n, float) for n in f])), "ab", "ba"),
+    "sparse array": (lambda n: enclosing(sparse.csr_array([[0.0, n]])), 1.0, 2.0),
+    "sparse matrix": (
+        lambda kind: enclosing(kind([[0.0, 1.0]])),
+        sparse.csr_array,
+        sparse.csr_matrix,
+    ),
+    "name that is a global, too": (with_inner_global, 1.0, 2.0),
     "default": (with_default, 1, 2),
     "keyword default": (with_keyword, 1, 2),
     "called function": (enclosing, scaled, calling),
@@ -173,6 +217,11 @@ MAKERS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "inner code without source": (lambda n: made(f"def made(x): return lambda: {n}"), 1, 2),
     "global without source": (lambda n: made("def made(x): return x + k", k=n), 1, 2),
     "name without source": (lambda n: made(f"def made(x): return x.{n}"), "real", "imag"),
+    "method of data without source": (
+        lambda n: made(DATA.format(n), __name__=__name__)(),
+        1,
+        2,
+    ),
     "lambdas in one line": (lambda n: (lambda x: x + 1, lambda x: x + 2)[n], 0, 1),
 }
 

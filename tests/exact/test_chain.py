@@ -176,6 +176,23 @@ def shared_server(side: int, discount: float) -> bw.TabularModel:
     return bw.TabularModel.from_arrays(cost, transition, discount, np.eye(n)[0])
 
 
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-500, 2.0**500, 2.0**900])
+@pytest.mark.parametrize("is_grid", [False, True])
+def test_iterations_do_not_depend_on_the_unit_of_costs(unit: float, is_grid: bool) -> None:
+    """The squares of such costs are zero or infinite."""
+    rng, side = np.random.default_rng(5), 50
+    here = np.arange(side * side)
+    x, y = here // side, here % side
+    steps = [(1, 0), (-1, 0), (0, 1), (0, -1)]
+    grid = [(x + i) % side * side + (y + j) % side for i, j in steps]
+    places = np.array(grid) if is_grid else rng.integers(0, side * side, (4, side * side))
+    entries = np.full(places.size, 0.25), (np.tile(here, 4), places.ravel())
+    system = FixedPoint(sparse.csr_array(entries, shape=(len(here), len(here))), 0.9999)
+    cost = rng.random(len(here))
+    plain, scaled = system.solve(cost)[0], system.solve(cost * unit)[0]
+    np.testing.assert_allclose(scaled / unit, plain, rtol=1e-10)
+
+
 def test_policies_of_a_slow_grid_are_eliminated_a_few_times_only() -> None:
     """The border between two actions moves far; value iteration moves it between evaluations."""
     model = shared_server(40, 0.9999)

@@ -444,6 +444,15 @@ def test_entries_in_columns_that_no_state_has_are_refused() -> None:
         bw.TabularModel.from_pairs([1.0], rows, [0], [0], 0.9, [1.0])
 
 
+@pytest.mark.parametrize("far", [2**31, 2**32, -(2**32)])
+def test_columns_beyond_32_bits_do_not_come_back_as_others(far: int) -> None:
+    matrix = sparse.csr_array(np.full((2, 2), 0.5))
+    matrix.indices = matrix.indices.astype(np.int64) + np.array([0, far, 0, 0])
+    matrix.indptr = matrix.indptr.astype(np.int64)
+    with pytest.raises(bw.errors.ModelError, match="one column per state"):
+        bw.TabularModel.from_arrays([[1.0], [2.0]], [matrix], 0.9, [0.5, 0.5])
+
+
 def test_arrays_and_labels_have_the_same_actions() -> None:
     """A label too many is an action that somebody forgot to give a cost and a matrix."""
     with pytest.raises(bw.errors.ModelError, match="action_labels has 2 entries, expected 1"):

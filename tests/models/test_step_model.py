@@ -406,6 +406,30 @@ def test_methods_draw_first_states_and_noise() -> None:
     assert set(model.nodes[:, 0]) <= set(DEMAND.values)
 
 
+def anywhere(rng: np.random.Generator) -> float:
+    return float(rng.uniform(0.0, 2.0))
+
+
+def low(rng: np.random.Generator) -> float:
+    return float(rng.uniform(0.0, 0.5))
+
+
+def with_a_rare_one(rng: np.random.Generator) -> float:
+    drawn = float(rng.uniform(0.0, 2.0))
+    return drawn if drawn < 2.0 - 1e-9 else 5.0
+
+
+def test_models_with_other_samplers_are_other_models() -> None:
+    models = [inventory(initial=start, compiled=False) for start in (anywhere, low)]
+    models += [inventory(noise=noise, compiled=False) for noise in (anywhere, with_a_rare_one)]
+    assert len({model.digest for model in models}) == 4
+    assert models[0].digest == inventory(initial=anywhere, compiled=False).digest
+    rows = bw.SampledRows(np.linspace(-2.0, 6.0, 9)[:, None])
+    result = bw.solve(models[0], bw.PiecewiseLinear([1.0]), bw.Fixed(), rows=rows, judge=False)
+    with pytest.raises(bw.errors.ArgumentError, match="belongs to another model"):
+        bw.certify(models[1], result, episodes=10)
+
+
 def test_a_sampler_must_use_its_generator_only() -> None:
     own = np.random.default_rng(0)
     with pytest.raises(bw.errors.ModelError, match=r"noise sampler gave .* for the same generator"):

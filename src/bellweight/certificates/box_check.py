@@ -15,6 +15,8 @@ nodes and its declarations are shared with `certify`.
 
 from __future__ import annotations
 
+from math import fsum
+
 import numpy as np
 
 from bellweight.certificates.enclosure import gamma
@@ -50,8 +52,12 @@ def line_value(model: StepModel, record: Record) -> float:
     # Values are computed twice for a row, and the states where it bends are rounded as well.
     rounding = 4.0 * gamma(len(values.coef) + model.n_nodes + model.dimension + 16) * values.size
     worst = float(np.maximum(0.0, -np.min(slacks))) + rounding  # NaN stays
-    found = start - rounding - worst / (1.0 - model.discount)
-    if not np.isfinite(found):
+    # Chances may add up to a little more than one: then lowering by a constant mends less of a row,
+    # and takes more from the value.
+    mass, ahead = (max(1.0, fsum(chances)) for chances in (first[1], model.weights))
+    left = 1.0 - model.discount * ahead
+    found = start - rounding - mass * worst / left
+    if not (np.isfinite(found) and left > 0.0):
         raise FileError("the values are too large: what they prove cannot be computed")
     return found
 

@@ -178,16 +178,19 @@ def feasible(model: TabularModel, values: Values, unit: float) -> Feasible:
         margin[doubtful], most[doubtful] = precise - rounding, precise + rounding
     if not (np.isfinite(values.size).all() and np.isfinite(margin).all()):
         raise FileError("the values are too large: what they prove cannot be computed")
-    # Lowering by a constant adds at least `left` of it to every row.
+    # Lowering by a constant adds between `left` and `added` of it to every row.
     shift = max(0.0, -float(margin.min())) / left * (1.0 + gamma(8))
+    added = (1.0 - model.discount * smallest_sum(model.transition)) * shift
     initial, rounding = _initial_value(model, values, unit)
+    # It takes more from the value where the initial chances add up to more than one.
+    mass = float(model.initial.sum()) * (1.0 + gamma(model.n_states))
     certain = max(0.0, -float(most.min()))
     return Feasible(
-        value=initial - shift - 4.0 * _UNIT * abs(initial),
+        value=initial - mass * shift - 4.0 * _UNIT * abs(initial),
         rounding=rounding,
         violation=max(0.0, -float(slack.min())),
-        residual=slack + left * shift,
-        error=error + max(0.0, left * shift - certain),
+        residual=slack + added,
+        error=error + max(0.0, added - certain),
     )
 
 
@@ -196,6 +199,13 @@ def largest_sum(matrix: sparse.csr_array) -> float:
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     longest = int(np.diff(matrix.indptr).max())
     return float(sums.max()) if longest == 1 else float(sums.max()) * (1.0 + gamma(longest))
+
+
+def smallest_sum(matrix: sparse.csr_array) -> float:
+    """Return the smallest row sum, rounded down."""
+    longest = int(np.diff(matrix.indptr).max())
+    least = float(np.asarray(matrix.sum(axis=1)).min())
+    return least if longest == 1 else least * (1.0 - gamma(longest))
 
 
 def _precise_slack(model: TabularModel, values: Values, pairs: IntArray) -> FloatArray:

@@ -52,6 +52,10 @@ _NOT_BEHAVIOUR = {
     "__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "__abstractmethods__",
     "_abc_impl", "__match_args__",
 }  # fmt: skip
+_WRITTEN = {
+    "__init__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
+    "__setattr__", "__delattr__", "__replace__", "__getstate__", "__setstate__",
+}  # fmt: skip
 
 _unknown: dict[int, tuple[Any, str]] = {}  # the object is kept, so that its id is not used again
 _reasons: dict[str, str] = {}
@@ -224,6 +228,10 @@ class _Walk:
 
     def _array(self, array: Any, package: str) -> None:
         self._write("array", f"{array.shape}")
+        if type(array) not in (np.ndarray, np.memmap):  # a matrix is multiplied in another way
+            self._all("kind", [type(array), getattr(array, "__dict__", {})], package)
+        if array.dtype.names is not None:
+            self._write("fields", str(array.dtype.newbyteorder("<")))
         if array.dtype.hasobject:
             self.add(tuple(array.ravel().tolist()), package)
         else:
@@ -233,7 +241,8 @@ class _Walk:
     def _sparse(self, matrix: Any, package: str) -> None:
         rows = sparse.csr_array(matrix, copy=True)
         rows.sum_duplicates()
-        self._write("sparse", f"{rows.shape}")
+        kind = "matrix" if isinstance(matrix, sparse.spmatrix) else "sparse"
+        self._write(kind, f"{rows.shape}")
         for part in (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)):
             self._array(part, package)
 
@@ -276,7 +285,9 @@ class _Walk:
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
         closure = {name: _content(cell) for name, cell in cells}
         own = {f"its {name}": kept for name, kept in vars(function).items() if name != _WRAPPED}
-        meant = {**closure, **dict(globals_of(function)), **dict(imports_of(function)), **own}
+        # An inner function may mean a global by the name of a variable around it.
+        outer = {f"global {n}" if n in closure else n: v for n, v in globals_of(function)}
+        meant = {**closure, **outer, **dict(imports_of(function)), **own}
         self._all("defaults", function.__defaults__ or (), package)
         for mapping in (function.__kwdefaults__ or {}, meant):
             self._all("names", [part for name in sorted(mapping) for part in (name, mapping[name])],
@@ -295,7 +306,7 @@ class _Walk:
             self._all("fields", [part for pair in given for part in pair], package)
         for name, member in sorted(vars(cls).items()):
             # The methods that `dataclass` writes follow from the fields.
-            written = is_data and getattr(member, "__code__", None) is not None
+            written = is_data and name in _WRITTEN and getattr(member, "__code__", None) is not None
             if name in _NOT_BEHAVIOUR or (written and member.__code__.co_filename == "<string>"):
                 continue
             self._write("member", name)

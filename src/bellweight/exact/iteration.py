@@ -48,6 +48,7 @@ _NO_GAIN = (
 )
 _PROMISES = 0.3, 0.03  # what GMRES and sweeps are expected to gain for each pass at first
 _EPSILON = float(np.finfo(np.float64).eps)
+_SQUARED = 1e-140  # lengths above this have squares with all digits
 
 
 _Method = Callable[[FloatArray, FloatArray, float], tuple[FloatArray, float]]
@@ -277,9 +278,15 @@ def _least_squares(products: FloatArray, length: float) -> tuple[FloatArray, flo
     """Return the shares of the directions that leave least of the first, and the length left."""
     wanted = np.zeros(len(products))
     wanted[0] = length
-    shares = np.asarray(lstsq(products, wanted)[0], dtype=np.float64)
+    with np.errstate(over="ignore"):  # it squares what is left, which is not used
+        shares = np.asarray(lstsq(products, wanted)[0], dtype=np.float64)
     return shares, _length(wanted - products @ shares)
 
 
 def _length(vector: FloatArray) -> float:
-    return float(np.linalg.norm(vector))
+    with np.errstate(over="ignore"):
+        length = float(np.linalg.norm(vector))
+    if _SQUARED < length < np.inf:
+        return length
+    largest = float(np.abs(vector).max())  # squares of very large or very small numbers are lost
+    return largest * float(np.linalg.norm(vector / largest)) if largest > 0.0 else 0.0

@@ -237,7 +237,11 @@ class StepModel(FunctionModel):
             written = tuple(identity.digest(function) for function in own)
         # The last digits of nodes that stand for a law differ between machines.
         found = (self.nodes, self.weights) if self.noise_laws is None else self._nodes_chosen
-        return identity.digest((written, numbers, laws, *found))
+        # The text that is compiled has no samplers, and nodes are a few of their draws.
+        is_written = not (self.samples_starts or self.vectorised)
+        given = (self.noise, None if is_written else self.initial)
+        samplers = tuple(one for one in given if callable(one))
+        return identity.digest((written, numbers, laws, *found, *samplers))
 
     @property
     def _nodes_chosen(self) -> tuple[Any, ...]:

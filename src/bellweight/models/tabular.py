@@ -314,15 +314,19 @@ def _sparse_rows(matrix: Any, name: str) -> sparse.csr_array:
     if sparse.issparse(matrix) and not is_ours:
         memory.check_fits(_ENTRY * matrix.nnz, f"a copy of {name} with {matrix.nnz:,} entries")
     rows = sparse.csr_array(matrix)
+    _check_columns(rows, name)
+    rows = rows if is_ours else _compact_copy(rows)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def _check_columns(rows: sparse.csr_array, name: str) -> None:
     if rows.nnz and not (rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1]):
         raise ModelError(
             f"{name} has entries in the columns {rows.indices.min()} to {rows.indices.max()}, "
             f"expected 0 to {rows.shape[1] - 1}: one column per state"
         )
-    rows = rows if is_ours else _compact_copy(rows)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    return rows
 
 
 def _compact_copy(rows: sparse.csr_array) -> sparse.csr_array:
@@ -379,7 +383,10 @@ def _plain_rows(matrix: Any, action: int) -> sparse.csr_array:
     """Return a CSR matrix, without a copy where it is one."""
     if not sparse.issparse(matrix):
         return _sparse_rows(matrix, f"transition[{action}]")
-    return sparse.csr_array(matrix)
+    rows = sparse.csr_array(matrix)
+    if rows.indices.dtype != np.int32:  # what lies beyond 32 bits would come back in another column
+        _check_columns(rows, f"transition[{action}]")
+    return rows
 
 
 def _labels(labels: Any, name: str, length: int, *, exact: bool) -> tuple[str, ...] | None:
