@@ -43,9 +43,7 @@ _IMPROVEMENTS = 2  # of its groups, at the most
 _RETRY = 8  # turns after which another method is tried again
 _NEAR = 1e3  # residuals so many times as large as rounding may be all that can be reached
 _CLOSE = 2.0  # residuals so many times as large are the last where a turn no longer halves them
-_NO_GAIN = (
-    0.3  # of 1 - discount, what plain approximation gains in a pass: less is none near rounding
-)
+_NO_GAIN = 0.3  # of what a plain pass gains (1 - discount): near rounding, less is nothing
 _PROMISES = 0.3, 0.03  # what GMRES and sweeps are expected to gain for each pass at first
 _EPSILON = float(np.finfo(np.float64).eps)
 _SQUARED = 1e-140  # lengths above this have squares with all digits
