@@ -13,16 +13,15 @@ threads shows it.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from typing import Any
 
 import joblib
 import numpy as np
 from distributed import Client, LocalCluster
-from measure import Line, take_turns
+from measure import Line
+from second_core import two_against_one
 from shapes import random_graph
-from simulation import busy, hashing
 
 import bellweight as bw
 from bellweight.common.workers import limited
@@ -116,19 +115,11 @@ def _line(kind: str, name: str, work: Pass, jobs: int | None, least: float) -> L
             return work(1)
 
     here(), work(jobs)  # compiles, and cuts the blocks and sends them
-    (taken, found), (one, expected), (two_hashing, _), (one_hashing, _) = take_turns(
-        REPEATS,
-        lambda: work(jobs),
-        here,
-        lambda: hashing(threads=2),
-        lambda: hashing(threads=1),
+    return two_against_one(
+        f"workers.{kind} {name}", REPEATS, lambda: work(jobs), here, least, _differences
     )
+
+
+def _differences(found: tuple[Any, ...], expected: tuple[Any, ...]) -> str:
     same = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-    wrong = "" if same else "the answers differ"
-    reason = busy(one / taken, least, two_hashing, one_hashing)
-    if reason and not wrong:
-        return Line(f"workers.{kind} {name}", skipped=reason)
-    notes = (f"efficiency {one / taken / 2:.0%} of two workers; load {os.getloadavg()[0]:.1f}",)
-    return Line(
-        f"workers.{kind} {name}", taken, "s", one, one / taken, least, notes=notes, wrong=wrong
-    )
+    return "" if same else "the answers differ"

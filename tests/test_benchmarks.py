@@ -49,6 +49,14 @@ def test_every_figure_has_a_title() -> None:
         assert ("def run(" in text) == ("\nTITLE = " in text), path.name
 
 
+def test_every_benchmark_loads() -> None:
+    names = [path.stem for path in RUN.parent.glob("*.py") if "def run(" in path.read_text("utf-8")]
+    assert len(names) > 10
+    code = f"import sys; sys.path.insert(0, {str(RUN.parent)!r}); import {', '.join(names)}"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert found.returncode == 0, found.stderr.decode()
+
+
 def test_noise_far_below_a_limit_is_no_loss() -> None:
     sys.path.insert(0, str(RUN.parent))
     from measure import Line, losses
