@@ -50,7 +50,11 @@ def test_every_figure_has_a_title() -> None:
 
 
 def test_every_benchmark_loads() -> None:
-    names = [path.stem for path in RUN.parent.glob("*.py") if "def run(" in path.read_text("utf-8")]
+    names = [
+        path.stem
+        for path in RUN.parent.glob("*.py")
+        if "def run(" in path.read_text(encoding="utf-8")
+    ]
     assert len(names) > 10
     code = f"import sys; sys.path.insert(0, {str(RUN.parent)!r}); import {', '.join(names)}"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

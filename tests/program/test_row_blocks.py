@@ -157,8 +157,11 @@ def test_a_cluster_says_the_same_and_keeps_the_blocks(rows: ListedRows, dask: Cl
         again = answers(rows)
         assert same(here, again)
     assert rows._pieces._held[id(dask)] is held  # sent once for all passes
-    owners = {worker for places in dask.who_has(held).values() for worker in places}
-    assert len(owners) == 2
+    # Every block is with a worker; which one, on a busy machine, is not ours to say: an idle worker
+    # may take what another has not begun.
+    owners = dask.who_has(held)
+    assert len(owners) == len(held)
+    assert all(owners.values())
 
 
 @dataclass(frozen=True, eq=False)
